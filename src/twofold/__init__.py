@@ -1,0 +1,1 @@
+"""Two networks, unlabelled data, and why it does not collapse."""
