@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
-from jaxtyping import Float
+import numpy as np
+from jaxtyping import Float, Float32, UInt8
 from pydantic import ConfigDict
 from torch import Tensor
 
@@ -102,3 +103,38 @@ class Evaluation:
     baselines: Mapping[str, Accuracy] = field(default_factory=dict)
     chance: float | None = None
     classes: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Gallery:
+    """Pictures of a run, as bytes: how its views look, and what its encoder takes to be alike.
+
+    ``views`` has both views of some samples; row i of ``neighbours`` has the training samples nearest to query
+    i, nearest first, with their cosines. Labels are names of classes, empty where there are none.
+    """
+
+    views: UInt8[np.ndarray, "samples 2 height width channels"]
+    queries: UInt8[np.ndarray, "queries height width channels"]
+    neighbours: UInt8[np.ndarray, "queries k height width channels"]
+    similarities: Float32[np.ndarray, "queries k"]
+    query_labels: tuple[str, ...] = ()
+    neighbour_labels: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class RunRecord:
+    """A run as its folder tells it: enough to list it, and to draw its report without any network or data.
+
+    ``metrics`` has rows of numbers, each with its ``step``: the loss and its parts at every step, ``knn`` and
+    ``effective_rank`` at some.
+    """
+
+    name: str
+    state: Literal["running", "stopped", "diverged", "done"]
+    step: int
+    steps: int
+    settings: Mapping[str, Any]
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    metrics: tuple[Mapping[str, float], ...] = ()
+    evaluation: Evaluation | None = None
+    gallery: Gallery | None = None
