@@ -1,10 +1,10 @@
 """Everything that can go wrong, as one tree.
 
-    TwofoldError            one sentence for a person
-    ├── BadInput            what was asked for cannot be done: exit status 2, nothing written
-    └── Failed              it was tried and did not work: exit status 1
-        ├── Diverged        the loss is no longer a number
-        └── Interrupted     stopped by a signal after a checkpoint: exit status 130
+TwofoldError            one sentence for a person
+├── BadInput            what was asked for cannot be done: exit status 2, nothing written
+└── Failed              it was tried and did not work: exit status 1
+    ├── Diverged        the loss is no longer a number
+    └── Interrupted     stopped by a signal after a checkpoint: exit status 130
 """
 
 import difflib

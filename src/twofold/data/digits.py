@@ -63,6 +63,11 @@ class Scenes:
         """Scale scenes that were drawn before."""
         return samples.float().mul_(1 / (255 * STD)).sub_(MEAN / STD)
 
+    def picture(self, batch: Float[Tensor, "n 1 h w"]) -> UInt8[Tensor, "n h w 1"]:
+        """Turn what a network sees back into bytes for the eye."""
+        brightness = (batch * STD + MEAN).clamp(0, 1)
+        return brightness.mul(255).round().to(torch.uint8).permute(0, 2, 3, 1).contiguous()
+
     def render(self, digits: UInt8[Tensor, "n 1 8 8"], generator: Generator) -> Float[Tensor, "n 1 h w"]:
         """Draw digits into random scenes with brightness in [0, 1]."""
         n, size, device = len(digits), self.settings.size, digits.device
@@ -121,4 +126,5 @@ def digits(views: SceneViews | None = None) -> Source:
         views=maker,
         classes=tuple("0123456789"),
         visits=VISITS_AN_EPOCH,
+        unseen=Split(images[test], labels[test]),
     )

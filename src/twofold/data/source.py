@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt8
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
@@ -52,13 +52,23 @@ class ViewMaker(Protocol):
         ...
 
 
+@runtime_checkable
+class Picturing(Protocol):
+    """Shows what a network sees: the makers of views that are images."""
+
+    def picture(self, batch: Float[Tensor, "n channels h w"]) -> UInt8[Tensor, "n h w channels"]:
+        """Turn prepared samples back into bytes for the eye."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Source:
     """A data set: what training draws from, and what evaluation embeds.
 
     ``pool`` has the raw samples that ``views.pair`` takes; it is visited ``visits`` times an epoch.
     ``train``, ``validation`` and ``test`` hold what ``views.plain`` takes; ``validation`` is disjoint from
-    ``train``, and ``test`` is looked at once, at the end. For most data sets ``pool`` is ``train``'s samples.
+    ``train``, and ``test`` is looked at once, at the end. ``unseen`` has raw samples of the last, for drawing
+    views of them. For most data sets ``pool`` is ``train``'s samples, and ``unseen`` (None) those of ``test``.
     """
 
     name: str
@@ -69,6 +79,7 @@ class Source:
     views: ViewMaker
     classes: tuple[str, ...] = ()
     visits: int = 1
+    unseen: Split | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -81,9 +92,7 @@ def prepared(split: Split, views: ViewMaker, rows: slice) -> Float[Tensor, "batc
     return views.plain(split.take(rows))
 
 
-def stratified(
-    labels: NDArray[np.int64] | int, shares: Sequence[float], seed: int
-) -> tuple[NDArray[np.int64], ...]:
+def stratified(labels: NDArray[np.int64] | int, shares: Sequence[float], seed: int) -> tuple[NDArray[np.int64], ...]:
     """Split rows at random into parts of these shares, each class alike; ``labels`` may be a bare count."""
     classes = np.zeros(labels, np.int64) if isinstance(labels, int) else labels
     generator = np.random.default_rng(seed)

@@ -20,7 +20,7 @@ class BYOL:
 
     with all vectors divided by their norm unless ``normalised`` is off. Normalised, it is 4 − 2 cos − 2 cos: the
     reference implementation's −2 cos − 2 cos up to the constant. The linear theory halves the plain distance.
-    """  # noqa: D205, D400, D415
+    """
 
     normalised: bool = True
     """Compare directions only; off: the plain squared distance of the linear theory."""

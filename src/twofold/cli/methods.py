@@ -1,0 +1,51 @@
+"""``twofold methods``."""
+
+from dataclasses import fields
+from typing import Any
+
+from twofold.cli.parser import Parser, print_json
+from twofold.cli.show import table
+
+EXAMPLES = "twofold methods\ntwofold methods --json"
+
+
+def run(words: list[str]) -> int:
+    """List the zoo."""
+    chosen = Parser("methods", "List the methods: each is objective × predictor × target.", EXAMPLES).parse_args(words)
+    from twofold.methods import methods
+
+    if chosen.json:
+        print_json([_document(row) for row in methods()])
+        return 0
+    rows = [
+        (row.name, _words(row.objective), _words(row.predictor), _words(row.target), _place(row), row.summary)
+        for row in methods()
+    ]
+    table("", ("method", "objective", "predictor", "target", "paper", ""), rows)
+    return 0
+
+
+def _document(row: Any) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        **{axis: _values(getattr(row, axis)) for axis in ("objective", "predictor", "target", "views")},
+        "paper": row.citation.paper,
+        "place": row.citation.place,
+        "summary": row.summary,
+    }
+
+
+def _values(member: Any) -> dict[str, Any] | None:
+    """Read the settings of a member of a room, its kind first."""
+    if member is None:
+        return None
+    return {"kind": member.kind} | {field.name: getattr(member, field.name) for field in fields(member)}
+
+
+def _words(member: Any) -> str:
+    kind, *rest = _values(member).items()  # type: ignore[union-attr]
+    return f"{kind[1]}({', '.join(f'{name}={value}' for name, value in rest)})" if rest else str(kind[1])
+
+
+def _place(row: Any) -> str:
+    return f"{row.citation.paper}, {row.citation.place}"

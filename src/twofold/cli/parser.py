@@ -1,0 +1,35 @@
+"""The parser of the small commands: argparse, with errors as one sentence."""
+
+import argparse
+import json
+import sys
+from typing import Any, NoReturn
+
+from twofold.errors import BadInput, nearest
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises ``BadInput`` instead of printing usage; every command has ``--json``."""
+
+    def __init__(self, command: str, purpose: str, examples: str) -> None:
+        super().__init__(
+            prog=f"twofold {command}",
+            description=purpose,
+            epilog="examples:\n" + "".join(f"  {line}\n" for line in examples.splitlines()),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+            exit_on_error=False,
+        )
+        self.add_argument("--json", action="store_true", help="print one JSON document on standard output")
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse, with the nearest spelling of a flag that is not known."""
+        unknown_flags = message.removeprefix("unrecognized arguments: ").split()
+        close = nearest(unknown_flags[0], self._option_string_actions) if message.startswith("unrecognized") else ""
+        raise BadInput(f"{message}{close}; {self.prog} --help lists what is allowed")
+
+
+def print_json(document: Any) -> None:
+    """Write the one JSON document of a command."""
+    json.dump(document, sys.stdout, indent=1, default=str)
+    sys.stdout.write("\n")

@@ -1,0 +1,91 @@
+"""A door to scikit-learn: training as ``fit``, embedding as ``transform``."""
+
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from twofold.data import open_data
+from twofold.errors import Diverged
+from twofold.training.measure import BATCH, project
+from twofold.training.randomness import seeded
+from twofold.training.settings import settings
+from twofold.training.student import plan
+from twofold.training.trainer import Trainer
+
+SMALLEST_BATCH = 2
+
+
+class TwofoldEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Learns a representation of unlabelled vectors (n, dim), or of images of bytes (n, channels, height, width).
+
+    The parameters are fields of ``twofold.training.TrainSettings``; ``y`` is ignored. A batch larger than the data
+    is made as large as the data.
+
+    >>> TwofoldEncoder(method="byol", epochs=20).fit_transform(x)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        method: str = "simclr",
+        encoder: str = "auto",
+        width: int | None = None,
+        views: Any = None,
+        epochs: int | None = None,
+        steps: int | None = None,
+        batch_size: int = 256,
+        lr: float | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.method = method
+        self.encoder = encoder
+        self.width = width
+        self.views = views
+        self.epochs = epochs
+        self.steps = steps
+        self.batch_size = batch_size
+        self.lr = lr
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Train on the samples."""
+        samples = self._checked(X, reset=True)
+        given = self.get_params(deep=False)
+        seed = given.pop("random_state") or 0
+        given["batch_size"] = max(SMALLEST_BATCH, min(self.batch_size, len(samples) * 8 // 10))
+        chosen = settings({**given, "data": "an array", "seed": seed})
+        source = open_data(samples, views=chosen.views)
+        with seeded(chosen.seed):
+            trainer = Trainer(plan(chosen, source))
+            trainer.start()
+            while trainer.step < trainer.steps:
+                trainer.advance()
+        if not trainer.finite():
+            raise Diverged(f"the weights are no longer numbers with a learning rate of {chosen.highest_lr:g}")
+        self.branch_ = trainer.student.dual.online.cpu().eval()
+        self.source_views_ = source.views
+        self._n_features_out = self.transform(X).shape[1]
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Embed samples."""
+        check_is_fitted(self)
+        samples = torch.from_numpy(self._checked(X, reset=False))
+        ready = self.source_views_.plain(samples)
+        embedded: NDArray[np.float32] = torch.cat(
+            [project(self.branch_, batch).features for batch in ready.split(BATCH)]
+        ).numpy()
+        return embedded
+
+    def _checked(self, X: ArrayLike, reset: bool) -> NDArray[Any]:
+        """Check images for what they are, and everything else as scikit-learn does."""
+        if np.ndim(X) == 4:
+            checked: NDArray[Any] = check_array(X, allow_nd=True, dtype=np.uint8)
+            if reset:
+                self.n_features_in_ = int(np.prod(checked.shape[1:]))
+            return checked
+        vectors: NDArray[Any] = validate_data(self, X, reset=reset, dtype=np.float32)
+        return vectors

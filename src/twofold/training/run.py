@@ -1,0 +1,252 @@
+"""Training as one call, and a run as an object."""
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import nn
+
+from twofold.data import Source, open_data
+from twofold.errors import BadInput, Failed
+from twofold.networks import Branch
+from twofold.records import Evaluation, RunRecord
+from twofold.training import checkpoint
+from twofold.training.arithmetic import Arithmetic
+from twofold.training.display import usual_observer
+from twofold.training.folder import RunFolder
+from twofold.training.loop import Loop, Observer, Quiet
+from twofold.training.measure import BATCH, evaluate, project
+from twofold.training.randomness import seeded
+from twofold.training.settings import TrainSettings, as_mapping, overlay, settings
+from twofold.training.student import Plan, plan
+from twofold.training.trainer import Trainer
+
+RUNS = Path("runs")
+Data = str | Path | Source | NDArray[Any]
+
+
+class Run:
+    """A trained representation: its encoder, what it was made from, and its folder."""
+
+    def __init__(self, folder: RunFolder, plan: Plan, branch: Branch) -> None:
+        self.folder = folder
+        self.plan = plan
+        self.branch = branch.eval()
+
+    @property
+    def encoder(self) -> nn.Module:
+        """The trained encoder: samples as ``source.views.plain`` prepares them in, features out."""
+        return self.branch.encoder
+
+    @property
+    def settings(self) -> TrainSettings:
+        """What the run was made from."""
+        return self.plan.settings
+
+    @property
+    def source(self) -> Source:
+        """The data that it was trained on."""
+        return self.plan.source
+
+    @property
+    def record(self) -> RunRecord:
+        """All that its folder tells."""
+        return self.folder.record()
+
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """What was measured last."""
+        return self.folder.evaluation()
+
+    def embed(self, samples: NDArray[Any]) -> Float[np.ndarray, "n features"]:
+        """Embed raw samples like those it was trained on: images (n, channels, height, width) of bytes, or vectors."""
+        ready = self.source.views.plain(torch.from_numpy(np.ascontiguousarray(samples)))
+        if tuple(ready.shape[1:]) != self.source.shape:
+            raise BadInput(f"this encoder takes samples of shape {self.source.shape}, not {tuple(ready.shape[1:])}")
+        parts = [project(self.branch, batch).features for batch in ready.split(BATCH)]
+        embedded: NDArray[np.float32] = torch.cat(parts).numpy()
+        return embedded
+
+    def evaluate(self, observer: Observer | None = None) -> Evaluation:
+        """Measure the encoder on held-out data; the numbers and pictures go into the run's folder."""
+        progress = (observer or Quiet()).progress
+        step = self.folder.status()["step"]
+        measured, gallery = evaluate(self.branch, self.plan.encoder(), self.source, step, progress=progress)
+        self.folder.write_evaluation(measured, gallery)
+        return measured
+
+
+def train(
+    data: Data | None = None,
+    *,
+    encoder: str | nn.Module | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    observer: Observer | None = None,
+    **choices: Any,
+) -> Run:
+    """Train, measure, and write a run folder: what ``twofold train`` does.
+
+    ``choices`` are fields of ``TrainSettings`` (``method="byol"``, ``epochs=20``, ``predictor=Linear()`` …).
+    ``data`` is a name or a path, an array of images (n, channels, height, width) or of vectors (n, dim), or a
+    ``Source``; ``encoder`` a name, or any module that maps a batch to features (a copy of it is trained).
+    Without ``out``, the folder is a new one in ``runs/``; with ``resume``, the run in ``out`` goes on to the very
+    weights that it would have had. Everything that can be refused is refused before the first file is written.
+    """
+    given = dict(choices)
+    if data is not None:
+        given["data"] = str(data) if isinstance(data, str | Path) else getattr(data, "name", "an array")
+    if encoder is not None:
+        given["encoder"] = encoder if isinstance(encoder, str) else f"module:{type(encoder).__name__}"
+    folder = RunFolder(Path(out)) if out is not None else None
+    chosen = _settings(given, folder, resume)
+    observer = observer or usual_observer()
+    try:
+        source = data if isinstance(data, Source) else _open(chosen, data, observer)
+        made = plan(chosen, source, encoder if isinstance(encoder, nn.Module) else None)
+        with seeded(chosen.seed):
+            return _carry_out(made, folder, resume, observer)
+    finally:
+        observer.close()
+
+
+def load(
+    path: str | Path,
+    which: checkpoint.Which = "last",
+    data: Data | None = None,
+    encoder: nn.Module | None = None,
+) -> Run:
+    """Open a run on disk; data and encoder must be given again where they were not names."""
+    folder = RunFolder(Path(path))
+    chosen = folder.settings()
+    if encoder is None and chosen.encoder.startswith("module:"):
+        raise BadInput(f"{path} was trained with an encoder of your own ({chosen.encoder}): give it as encoder=")
+    if not checkpoint.exists(folder.checkpoints, which):
+        raise Failed(f"{path} has no '{which}' checkpoint yet")
+    source = data if isinstance(data, Source) else _open(chosen, data, Quiet())
+    made = plan(chosen, source, encoder)
+    dual = made.student().dual
+    weights, _ = checkpoint.load(folder.checkpoints, which)
+    dual.load_state_dict(weights)
+    return Run(folder, made, dual.online)
+
+
+def runs(root: str | Path = RUNS) -> list[tuple[Path, RunRecord]]:
+    """List the runs below a folder, the oldest first; a folder that is no readable run is passed over."""
+    files = sorted(Path(root).glob("**/settings.yaml"), key=lambda file: file.stat().st_mtime)
+    found = []
+    for file in files:
+        try:
+            found.append((file.parent, RunFolder(file.parent).record()))
+        except (BadInput, Failed):
+            continue
+    return found
+
+
+def _settings(given: Mapping[str, Any], folder: RunFolder | None, resume: bool) -> TrainSettings:
+    """Check what was given; a resumed run has its own settings, and no others."""
+    if not resume:
+        if folder is not None:
+            _refuse_taken(folder)
+        return settings(given)
+    if folder is None:
+        raise BadInput("resuming needs the run's folder: --resume --out runs/NAME")
+    stored = as_mapping(folder.settings())
+    asked = as_mapping(settings(overlay(stored, given)))
+    for name, value in asked.items():
+        if value != stored[name]:
+            raise BadInput(
+                f"{folder.path} was started with {name} {_short(stored[name])}, not {_short(value)}: "
+                "resume without it, or choose another --out for a new run"
+            )
+    return folder.settings()
+
+
+def _short(value: Any) -> str:
+    return ", ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
+
+
+def _refuse_taken(folder: RunFolder) -> None:
+    path = folder.path
+    if folder.exists():
+        step = folder.status()["step"]
+        raise BadInput(f"{path} already holds a run (step {step}): go on with --resume, or choose another --out")
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise BadInput(f"{path} is already there and is no run: choose another --out")
+
+
+def _open(chosen: TrainSettings, data: Any, observer: Observer) -> Source:
+    root = None if chosen.data_root is None else Path(chosen.data_root)
+    spec = chosen.data if data is None else data
+    return open_data(spec, root, chosen.views, chosen.image_size, observer.progress)
+
+
+def _carry_out(made: Plan, folder: RunFolder | None, resume: bool, observer: Observer) -> Run:
+    kept = None
+    if resume and folder is not None and checkpoint.exists(folder.checkpoints):
+        kept = checkpoint.load(folder.checkpoints)
+    trainer = Trainer(made, None if kept is None else Arithmetic(**kept[1]["arithmetic"]))
+    folder = _made(folder, made)
+    with folder.locked():
+        if not resume:
+            _refuse_started(folder)
+            folder.begin(made.settings)
+        observer.say(_announcement(trainer, folder))
+        trainer.start()
+        if kept is not None:
+            trainer.restore(*kept)
+            observer.say(f"going on from step {trainer.step} of {trainer.steps}")
+        folder.keep_metrics_to(trainer.step)
+        Loop(trainer, folder, observer).run()
+        return _finish(trainer, folder, observer)
+
+
+def _made(folder: RunFolder | None, made: Plan) -> RunFolder:
+    """Make the run's folder; without a wish, the first free runs/METHOD-DATA-N."""
+    if folder is not None:
+        try:
+            folder.path.mkdir(parents=True, exist_ok=True)
+        except OSError as failure:
+            raise BadInput(f"the output folder {folder.path} cannot be made: {failure.strerror}") from failure
+        return folder
+    stem = f"{made.settings.method}-{Path(made.source.name).stem}"
+    for number in itertools.count(1):
+        path = RUNS / f"{stem}-{number}"
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as failure:
+            raise BadInput(f"the output folder {path} cannot be made: {failure.strerror}") from failure
+        return RunFolder(path)
+    raise AssertionError("counting never ends")
+
+
+def _refuse_started(folder: RunFolder) -> None:
+    """Look again now that the folder is locked: another process may have been faster."""
+    if folder.exists():
+        raise BadInput(f"{folder.path} already holds a run: go on with --resume, or choose another --out")
+
+
+def _announcement(trainer: Trainer, folder: RunFolder) -> str:
+    chosen = trainer.plan.settings
+    weights = sum(weight.numel() for _, weight in trainer.student.dual.learners())
+    return (
+        f"{chosen.method} on {trainer.plan.source.name}: {len(trainer.plan.source.pool)} samples, {chosen.encoder} "
+        f"({weights / 1e6:.2f} M weights), {trainer.steps} steps of {chosen.batch_size}, "
+        f"{trainer.arithmetic}, on {trainer.fabric.device}, into {folder.path}"
+    )
+
+
+def _finish(trainer: Trainer, folder: RunFolder, observer: Observer) -> Run:
+    """Write the encoder, measure it, and call the run done."""
+    run = Run(folder, trainer.plan, trainer.student.dual.online)
+    folder.write_encoder(run.encoder)
+    run.evaluate(observer)
+    folder.set_status("done", trainer.step, trainer.steps)
+    return run

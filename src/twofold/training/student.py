@@ -1,0 +1,60 @@
+"""What is trained: the dual network and its objective, and the encoder, views and sizes that a run's settings mean."""
+
+import copy
+from dataclasses import dataclass, replace
+
+from torch import Tensor, nn
+
+from twofold.data import Source
+from twofold.networks import Dual, encoder, feature_dim
+from twofold.objectives import Objective
+from twofold.training.randomness import NETWORK, derived, seeded
+from twofold.training.settings import TrainSettings
+
+
+class Student(nn.Module):
+    """Two views in, the loss and its named parts out: all that a step computes before the backward pass."""
+
+    def __init__(self, dual: Dual, objective: Objective) -> None:
+        super().__init__()
+        self.dual = dual
+        self.objective = objective
+
+    def forward(self, first: Tensor, second: Tensor) -> dict[str, Tensor]:
+        """Compare two views of the same samples."""
+        loss = self.objective(self.dual(first, second))
+        return {"loss": loss.value, **loss.parts}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run's settings mean for the data it was given: nothing is left to choose."""
+
+    settings: TrainSettings
+    source: Source
+    custom: nn.Module | None = None
+
+    def encoder(self) -> nn.Module:
+        """Build the encoder as it is before training; the same each time."""
+        if self.custom is not None:
+            return copy.deepcopy(self.custom)
+        chosen = self.settings
+        with seeded(derived(chosen.seed, NETWORK)):
+            return encoder(chosen.encoder, self.source.shape, chosen.width, chosen.stem)
+
+    def student(self) -> Student:
+        """Build all that is trained, as it is before training; the same each time."""
+        chosen = self.settings
+        trunk = self.encoder()
+        features = feature_dim(trunk, self.source.shape)
+        with seeded(derived(chosen.seed, NETWORK, 1)):
+            predictor = chosen.predictor.sized(chosen.projector.width(features))
+            dual = Dual(trunk, features, predictor, chosen.target, chosen.projector)
+        return Student(dual, chosen.objective)
+
+
+def plan(chosen: TrainSettings, source: Source, custom: nn.Module | None = None) -> Plan:
+    """Settle the encoder that ``auto`` means for these data."""
+    if chosen.encoder == "auto":
+        chosen = replace(chosen, encoder="convnet" if len(source.shape) == 3 else "mlp")
+    return Plan(chosen, source, custom)
