@@ -1,7 +1,9 @@
 """The zoo as one table: a method is a point, objective × predictor × target × views."""
 
 import dataclasses
+import sys
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -13,7 +15,7 @@ from twofold.objectives import BYOL, InfoNCE, Objective
 from twofold.predictors import MLP, AnyPredictor, NoPredictor
 from twofold.records import Citation
 
-AXES = {"objective": Objective, "predictor": AnyPredictor, "target": Target, "views": Views}
+AXES: dict[str, Any] = {"objective": Objective, "predictor": AnyPredictor, "target": Target, "views": Views}
 
 
 @dataclass(frozen=True)
@@ -85,3 +87,13 @@ def method(name: str) -> Method:
         if row.name == name:
             return row
     raise unknown("method", name, [row.name for row in TABLE])
+
+
+class _CallableRoom(ModuleType):
+    """``twofold.methods`` is this room, and ``twofold.methods()`` lists what is in it."""
+
+    def __call__(self) -> tuple[Method, ...]:
+        return methods()
+
+
+sys.modules[__name__].__class__ = _CallableRoom

@@ -65,11 +65,15 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Geometry:
-    """The shape of a cloud of embeddings, measured without labels."""
+    """The shape of a cloud of embeddings, measured without labels.
+
+    ``spread`` is the variance of the directions, 1 − ‖E f/‖f‖‖²: 1 when they cancel out, 0 when all are one.
+    """
 
     samples: int
     dim: int
     effective_rank: float
+    spread: float
     spectrum: tuple[float, ...]
     alignment: float | None = None
     uniformity: float | None = None
@@ -135,6 +139,6 @@ class RunRecord:
     steps: int
     settings: Mapping[str, Any]
     environment: Mapping[str, Any] = field(default_factory=dict)
-    metrics: tuple[Mapping[str, float], ...] = ()
+    metrics: tuple[Mapping[str, float | int], ...] = ()
     evaluation: Evaluation | None = None
     gallery: Gallery | None = None

@@ -1,6 +1,6 @@
 """A door to scikit-learn: training as ``fit``, embedding as ``transform``."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from twofold.data import open_data
 from twofold.errors import Diverged
-from twofold.training.measure import BATCH, project
+from twofold.training.measure import project_all
 from twofold.training.randomness import seeded
 from twofold.training.settings import settings
 from twofold.training.student import plan
@@ -50,7 +50,7 @@ class TwofoldEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.lr = lr
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
+    def fit(self, X: ArrayLike, y: object = None) -> "TwofoldEncoder":
         """Train on the samples."""
         samples = self._checked(X, reset=True)
         given = self.get_params(deep=False)
@@ -59,7 +59,7 @@ class TwofoldEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         chosen = settings({**given, "data": "an array", "seed": seed})
         source = open_data(samples, views=chosen.views)
         with seeded(chosen.seed):
-            trainer = Trainer(plan(chosen, source))
+            trainer = Trainer(plan(chosen, source.shape), source)
             trainer.start()
             while trainer.step < trainer.steps:
                 trainer.advance()
@@ -75,9 +75,7 @@ class TwofoldEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_is_fitted(self)
         samples = torch.from_numpy(self._checked(X, reset=False))
         ready = self.source_views_.plain(samples)
-        embedded: NDArray[np.float32] = torch.cat(
-            [project(self.branch_, batch).features for batch in ready.split(BATCH)]
-        ).numpy()
+        embedded: NDArray[np.float32] = project_all(self.branch_, ready).features.numpy()
         return embedded
 
     def _checked(self, X: ArrayLike, reset: bool) -> NDArray[Any]:

@@ -29,7 +29,7 @@ relaxed = settings(deadline=None, max_examples=50)
 def mapped(image: Array, jitter: Jitter) -> Array:
     """Apply the colour map to one image (pixels, channels), without the clamp."""
     brightness, contrast, saturation, hue = torch.tensor(jitter, dtype=torch.float64)
-    weights = luma(image.shape[1]).double()
+    weights = luma(image.shape[1], torch.device("cpu")).double()
     matrix, lift = colour_maps(brightness, contrast, saturation, hue, weights)
     return image @ matrix.numpy().T + lift.item() * (image.mean(axis=0) @ weights.numpy())
 

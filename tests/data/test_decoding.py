@@ -195,6 +195,25 @@ def test_what_the_system_refuses_is_told_apart(tmp_path: Path, monkeypatch: pyte
         decode(path, 8)
 
 
+def test_postscript_is_not_run_whatever_its_name(tmp_path: Path) -> None:
+    path = saved(plain("red", "RGB"), tmp_path / "a.eps").rename(tmp_path / "a.jpg")
+    with Image.open(path) as image:
+        assert image.format == "EPS"
+    with pytest.raises(Undecodable, match="not an image of a known format"):
+        decode(path, 8)
+
+
+def test_little_memory_is_no_fault_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(plain("red", "RGB"), tmp_path / "a.png")
+
+    def exhaust(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Image.Image, "resize", exhaust)
+    with pytest.raises(Unreadable, match="not enough memory"):
+        decode(path, 8)
+
+
 JPEG, PNG = io.BytesIO(), io.BytesIO()
 photograph(36, 24).save(JPEG, "JPEG", exif=b"Exif\0\0II*\0\x08\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0\0\0\0\0")
 photograph(36, 24).save(PNG, "PNG")

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 from torch import Generator
 
 from twofold.data.digits import MEAN, SCENES_A_DIGIT, STD, Scenes, SceneViews, digits
-from twofold.data.source import Source, ViewMaker
+from twofold.data.source import Picturing, Source, ViewMaker, stratified
 
 
 @pytest.fixture(scope="module")
@@ -64,14 +64,14 @@ def test_the_splits_are_of_different_digits(source: Source) -> None:
     assert scenes_of(everything[rows["test"]], seed=3) == keys(source.test.samples)
     assert scenes_of(everything[rows["validation"]], seed=2) == keys(source.validation.samples)
     assert scenes_of(source.pool.samples, seed=1) == keys(source.train.samples)
+    assert source.unseen is not None
+    assert keys(source.unseen.samples) == keys(everything[rows["test"]])
     # The control: the same comparison tells other digits apart.
     assert not scenes_of(everything[rows["validation"]], seed=3) & keys(source.test.samples)
 
 
 def held_out_rows(source: Source) -> dict[str, np.ndarray]:
     """Split the rows anew, as the module's documentation says: by digit, 70, 10 and 20 %."""
-    from twofold.data.source import stratified
-
     _, validation, test = stratified(load_digits().target.astype(np.int64), (0.7, 0.1, 0.2), seed=0)
     return {"validation": validation, "test": test}
 
@@ -113,29 +113,32 @@ def test_plain_undoes_the_rounding_to_bytes() -> None:
     torch.testing.assert_close(scenes.plain(samples).double(), expected, atol=1e-5, rtol=0)
 
 
-def ink(scenes: torch.Tensor) -> torch.Tensor:
-    """Measure how much of a full square each scene shows, as a share of the frame."""
-    return scenes.mean(dim=(1, 2, 3))
+def test_a_picture_undoes_what_the_network_sees(source: Source) -> None:
+    assert isinstance(source.views, Picturing)
+    samples = source.train.take(slice(0, 100))
+    shown = source.views.picture(source.views.plain(samples))
+    assert torch.equal(shown, samples.permute(0, 2, 3, 1))
 
 
-def test_a_digit_lies_inside_its_frame_wherever_it_is_placed() -> None:
-    """Unrotated, a full square of side s covers s² of the frame and its rim stays within the frame.
+@pytest.mark.parametrize("side", [0.5, 0.7, 0.9])
+def test_a_digit_lies_inside_its_frame_wherever_it_is_placed(side: float) -> None:
+    """A full square of side s covers s² of the frame, its rim fading over a pixel of the digit, half of it outside.
 
-    Bilinear sampling fades the rim over a pixel of the digit, which moves no ink across the frame on average.
+    Where it touches the frame, that half is cut off: 1/64 of the ink at each of two sides at most, which moves the
+    centre inwards by s/64.
     """
     full = torch.full((1, 1, 8, 8), 255, dtype=torch.uint8)
-    for side in (0.5, 0.7, 0.9):
-        views = SceneViews(size=96, scale=(side, side), rotation=0.0, background=0.0, noise=0.0)
-        scenes = rendered(views, full, 200)
-        scenes = scenes / scenes.amax(dim=(1, 2, 3), keepdim=True)  # every scene has an ink of its own
-        shown = ink(scenes)
-        # The fading rim loses nothing where the frame is not reached; it may be cut by half a digit's pixel.
-        assert shown.min() > side**2 * (1 - 1 / 8)
-        assert shown.max() < side**2 * (1 + 1 / 8)
-        middles = torch.stack([centre_of(scenes, 3), centre_of(scenes, 2)])
-        assert middles.abs().max() < 1 - side + 0.02
-        assert middles.abs().max() > (1 - side) * 0.9  # and the room that there is is used
-        assert abs(float(middles.mean())) < 0.1
+    views = SceneViews(size=96, scale=(side, side), rotation=0.0, background=0.0, noise=0.0)
+    scenes = rendered(views, full, 200)
+    scenes = scenes / scenes.amax(dim=(1, 2, 3), keepdim=True)  # every scene has an ink of its own
+    shown = scenes.mean(dim=(1, 2, 3)) / side**2
+    assert shown.min() > 1 - 1 / 32 - 0.01
+    assert shown.max() < 1.01
+    centres = torch.stack([centre_of(scenes, 2), centre_of(scenes, 3)])
+    room = 1 - side
+    assert centres.abs().max() < room + 1e-3
+    assert centres.max() > 0.97 * room - side / 64  # and all of the room is used
+    assert centres.min() < -0.97 * room + side / 64
 
 
 def centre_of(scenes: torch.Tensor, axis: int) -> torch.Tensor:

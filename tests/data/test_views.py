@@ -38,7 +38,7 @@ def bare(view: Augmentation, samples: Tensor, size: int | None = None) -> Images
 
 def neutral(n: int) -> Choices:
     """Choose that nothing happens, in both views."""
-    zero, one = torch.zeros(n, 2), torch.ones(n, 2)
+    zero, one = torch.zeros(2, n), torch.ones(2, n)
     return Choices(zero, zero, one, one, one, one, one, zero, zero, zero.bool())
 
 
@@ -76,7 +76,7 @@ def test_crop_and_flip_are_bilinear_sampling(channels: int, height: int, width: 
     assert 0 < int((choices.width < 0).sum()) < 8
     for column, view in enumerate(pair):
         for i, image in enumerate(in_unit(samples)):
-            x, y, across, down = (float(choice[i, column]) for choice in choices[:4])
+            x, y, across, down = (float(choice[column, i]) for choice in choices[:4])
             left, top = (x + 1 - abs(across)) / 2 * width, (y + 1 - down) / 2 * height
             expected = naive_crop(image, left, top, abs(across) * width, down * height, maker.size)
             exactly(view[i], expected[:, :, ::-1] if across < 0 else expected)
@@ -115,10 +115,10 @@ def test_contrast_is_about_the_mean_of_the_crop() -> None:
 def test_every_image_and_view_has_its_own_choices() -> None:
     samples = images()
     choices = neutral(len(samples))
-    factors = torch.rand(len(samples), 2)
+    factors = torch.rand(2, len(samples))
     first, second = bare(Augmentation(), samples).drawn(samples, choices._replace(brightness=factors))
     for view, column in ((first, 0), (second, 1)):
-        exactly(view, in_unit(samples) * factors[:, column, None, None, None].double().numpy())
+        exactly(view, in_unit(samples) * factors[column, :, None, None, None].double().numpy())
 
 
 @pytest.mark.parametrize(("side", "radius"), [(32, 1), (96, 4)])
@@ -137,11 +137,11 @@ def test_blur_and_solarisation_come_after_the_colours_and_in_this_order() -> Non
     samples = images()
     view = Augmentation(blur=1, solarise=1)
     choices = neutral(len(samples))
-    which = torch.arange(len(samples))[:, None].expand(-1, 2) % 2 == 0
+    which = torch.arange(len(samples)).expand(2, -1) % 2 == 0
     choices = choices._replace(brightness=choices.brightness * 1.5, sigma=choices.sigma + 1, solarise=which.clone())
     bright = (in_unit(samples) * 1.5).clip(0, 1)
     soft = np.stack([gaussian_filter(x, (0, 1, 1), mode="mirror", radius=1) for x in bright])
-    expected = np.where(which[:, :1, None, None].numpy(), np.minimum(soft, 1 - soft), soft)
+    expected = np.where(which[0, :, None, None, None].numpy(), np.minimum(soft, 1 - soft), soft)
     for actual in bare(view, samples).drawn(samples, choices):
         exactly(actual, expected)
 
@@ -321,10 +321,10 @@ def test_byol_is_asymmetric() -> None:
     samples = images(500)
     maker = preset.maker((3, 16, 16), (0.5,) * 3, (0.2,) * 3)
     choices = maker.choose(samples, Generator().manual_seed(0))
-    assert bool((choices.sigma[:, 0] > 0).all())
-    assert not bool(choices.solarise[:, 0].any())
-    assert 0 < int((choices.sigma[:, 1] > 0).sum()) < 100
-    assert 50 < int(choices.solarise[:, 1].sum()) < 150
+    assert bool((choices.sigma[0] > 0).all())
+    assert not bool(choices.solarise[0].any())
+    assert 0 < int((choices.sigma[1] > 0).sum()) < 100
+    assert 50 < int(choices.solarise[1].sum()) < 150
     first, second = maker.pair(samples, Generator().manual_seed(0))
 
     def roughness(view: Tensor) -> float:

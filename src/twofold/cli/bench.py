@@ -45,7 +45,7 @@ def _folder() -> Path:
 
 
 def _measured(program: Path) -> dict[str, Any]:
-    done = subprocess.run([sys.executable, str(program), "--json"], stdout=subprocess.PIPE, check=False)
+    done = subprocess.run([sys.executable, str(program)], stdout=subprocess.PIPE, check=False)
     if done.returncode:
         raise Failed(f"the benchmark {program.stem} ended with status {done.returncode}")
     measured: dict[str, Any] = json.loads(done.stdout)

@@ -21,7 +21,8 @@ def read(words: list[str], known: Iterable[str], switches: Iterable[str]) -> tup
 
     ``known`` are the first parts of flags that take values, ``switches`` the flags that take none.
     """
-    flags, alone = {}, []
+    flags: Nested = {}
+    alone: list[str] = []
     known, switches = list(known), list(switches)
     rest = list(words)
     while rest:

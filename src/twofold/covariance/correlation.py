@@ -48,8 +48,7 @@ class MovingCorrelation(nn.Module):
     def update(self, *views: Float[Tensor, "batch dim"]) -> Float[Tensor, "dim dim"]:
         """Take in one batch (all its views together) and return the new estimate."""
         batch = correlation(*views, centred=self.centred).to(self.estimate.dtype)
-        first = self.batches == 0
-        share_of_batch = torch.where(first, 1.0, 1.0 - self.momentum).to(batch.dtype)
-        self.estimate.lerp_(batch, share_of_batch)
+        share_of_past = (self.batches > 0).to(batch.dtype) * self.momentum
+        self.estimate.lerp_(batch, 1 - share_of_past)
         self.batches.add_(1)
         return self.estimate

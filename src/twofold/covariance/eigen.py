@@ -24,10 +24,9 @@ def eigen(matrix: Float[Tensor, "dim dim"]) -> Eigen:
     """
     precision = torch.promote_types(matrix.dtype, torch.float32)
     symmetric = (matrix.double() + matrix.double().T) / 2
-    try:
-        values, vectors = torch.linalg.eigh(symmetric)
-    except torch.linalg.LinAlgError:
-        values, vectors = symmetric.new_full(symmetric.shape[:1], torch.nan), symmetric * torch.nan
+    finite = symmetric.isfinite().all()  # LAPACK raises for some of the others and answers with numbers for some
+    values, vectors = torch.linalg.eigh(symmetric.where(finite, 0.0))
+    values, vectors = values.where(finite, torch.nan), vectors.where(finite, torch.nan)
     return Eigen(values.flip(-1).to(precision), vectors.flip(-1).to(precision))
 
 
@@ -43,5 +42,5 @@ def eigen_alignment(
     """
     vectors = eigen(correlation).vectors
     images = predictor.to(vectors.dtype) @ vectors
-    lengths = torch.linalg.vector_norm(images, dim=0)
+    lengths: Tensor = torch.linalg.vector_norm(images, dim=0)
     return (vectors * images).sum(dim=0) / lengths.where(lengths > 0, 1)

@@ -5,6 +5,7 @@ from twofold.data.cache import cache_root
 from twofold.data.catalogue import VIEW_PRESETS, Known, Views, known_data, open_data
 from twofold.data.digits import SceneViews
 from twofold.data.folder import folder_split
+from twofold.data.preparation import Preparation, preparation
 from twofold.data.published import data_root
 from twofold.data.source import Picturing, Source, Split, ViewMaker
 from twofold.data.vectors import AdditiveViews, ScramblingViews, vector_split
@@ -17,6 +18,7 @@ __all__ = [
     "ImageViews",
     "Known",
     "Picturing",
+    "Preparation",
     "SceneViews",
     "ScramblingViews",
     "Source",
@@ -28,5 +30,6 @@ __all__ = [
     "folder_split",
     "known_data",
     "open_data",
+    "preparation",
     "vector_split",
 ]

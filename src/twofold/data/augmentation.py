@@ -1,6 +1,7 @@
 """What happens to one view of an image, and the random choices that it leaves open."""
 
 import math
+from functools import cache
 from typing import Annotated, NamedTuple
 
 import torch
@@ -82,68 +83,75 @@ def _event(probability: float) -> tuple[float, float]:
 
 
 class Choices(NamedTuple):
-    """All that chance decides about the views of a batch, a row for each image and a column for each view.
+    """All that chance decides about the views of a batch: a row for each view, a column for each image.
 
     The crop's centre (``x``, ``y``) is in [-1, 1] from edge to edge of the image, its sides are shares of the
     image's, and a width below zero means that left and right change places. Without jitter its factors are 1
     and the shift of hue (in turns) is 0. Greyscale is a saturation of 0, and no blur a sigma of 0.
     """
 
-    x: Float[Tensor, "n views"]
-    y: Float[Tensor, "n views"]
-    width: Float[Tensor, "n views"]
-    height: Float[Tensor, "n views"]
-    brightness: Float[Tensor, "n views"]
-    contrast: Float[Tensor, "n views"]
-    saturation: Float[Tensor, "n views"]
-    hue: Float[Tensor, "n views"]
-    sigma: Float[Tensor, "n views"]
-    solarise: Bool[Tensor, "n views"]
+    x: Float[Tensor, "views n"]
+    y: Float[Tensor, "views n"]
+    width: Float[Tensor, "views n"]
+    height: Float[Tensor, "views n"]
+    brightness: Float[Tensor, "views n"]
+    contrast: Float[Tensor, "views n"]
+    saturation: Float[Tensor, "views n"]
+    hue: Float[Tensor, "views n"]
+    sigma: Float[Tensor, "views n"]
+    solarise: Bool[Tensor, "views n"]
 
 
-class Chance:
-    """Draws the choices of several views, each with its own augmentation."""
+def choose(views: tuple[Augmentation, ...], n: int, aspect: float, generator: Generator) -> Choices:
+    """Draw views of n images whose width is ``aspect`` times their height, in one call of the generator."""
+    low, high = _bounds(views, generator.device)
+    uniform = torch.rand(len(low), len(views), n, generator=generator, device=generator.device)
+    parts = torch.split(torch.lerp(low, high, uniform), list(_COUNTS.values()))
+    drawn = dict(zip(_COUNTS, parts, strict=True))
+    ratio = torch.clamp(torch.full_like(low[0], math.log(aspect)), low[ATTEMPTS], high[ATTEMPTS])
+    width, height = _sides(drawn.pop("area"), drawn.pop("log_ratio"), ratio, math.log(aspect))
+    one = {name: part[0] for name, part in drawn.items()}
+    jittered = one["jitter"] < 0
+    saturation = torch.where(jittered, one["saturation"], 1.0)
+    return Choices(
+        x=one["x"] * (1 - width),
+        y=one["y"] * (1 - height),
+        width=torch.where(one["flip"] < 0, -width, width),
+        height=height,
+        brightness=torch.where(jittered, one["brightness"], 1.0),
+        contrast=torch.where(jittered, one["contrast"], 1.0),
+        saturation=torch.where(one["greyscale"] < 0, 0.0, saturation),
+        hue=torch.where(jittered, one["hue"], 0.0),
+        sigma=torch.where(one["blur"] < 0, one["sigma"], 0.0),
+        solarise=one["solarise"] < 0,
+    )
 
-    def __init__(self, views: tuple[Augmentation, ...]) -> None:
-        self._views = views
 
-    def draw(self, n: int, aspect: float, generator: Generator) -> Choices:
-        """Draw for n images whose width is ``aspect`` times their height: one call of the generator."""
-        device = generator.device
-        low, high = _bounds(self._views, device)
-        uniform = torch.rand(len(low), n, len(self._views), generator=generator, device=device)
-        parts = torch.split(torch.lerp(low, high, uniform), list(_COUNTS.values()))
-        drawn = dict(zip(_COUNTS, parts, strict=True))
-        width, height = self._sides(drawn.pop("area"), drawn.pop("log_ratio"), math.log(aspect))
-        one = {name: part[0] for name, part in drawn.items()}
-        jittered = one["jitter"] < 0
-        saturation = torch.where(jittered, one["saturation"], 1.0)
-        return Choices(
-            x=one["x"] * (1 - width),
-            y=one["y"] * (1 - height),
-            width=torch.where(one["flip"] < 0, -width, width),
-            height=height,
-            brightness=torch.where(jittered, one["brightness"], 1.0),
-            contrast=torch.where(jittered, one["contrast"], 1.0),
-            saturation=torch.where(one["greyscale"] < 0, 0.0, saturation),
-            hue=torch.where(jittered, one["hue"], 0.0),
-            sigma=torch.where(one["blur"] < 0, one["sigma"], 0.0),
-            solarise=one["solarise"] < 0,
-        )
+_COUNTS = {name: ATTEMPTS if name in ("area", "log_ratio") else 1 for name in Augmentation().bounds()}
+"""How many of each number are drawn for a view, in this order."""
 
-    def _sides(
-        self,
-        area: Float[Tensor, "attempts n views"],
-        log_ratio: Float[Tensor, "attempts n views"],
-        log_aspect: float,
-    ) -> tuple[Float[Tensor, "n views"], Float[Tensor, "n views"]]:
-        """Return the sides of the first crop that fits, else of the largest that the ratio's bounds allow."""
-        ratios = self._ratios.to(area.device)
-        largest = torch.clamp(torch.full_like(ratios[0], log_aspect), ratios[0], ratios[1])
-        log_ratio = torch.cat([log_ratio, largest.expand_as(log_ratio[:1])]) - log_aspect
-        log_area = torch.cat([area.log(), -log_ratio[-1:].abs()])
-        width, height = ((log_area + log_ratio) / 2).exp(), ((log_area - log_ratio) / 2).exp()
-        fits = (width <= 1) & (height <= 1)
-        fits[-1] = True
-        first = fits.int().argmax(dim=0, keepdim=True)
-        return width.gather(0, first)[0].clamp(max=1), height.gather(0, first)[0].clamp(max=1)
+
+@cache
+def _bounds(
+    views: tuple[Augmentation, ...], device: torch.device
+) -> tuple[Float[Tensor, "draws views 1"], Float[Tensor, "draws views 1"]]:
+    """Return the least and the greatest of every number; kept, since copying to a GPU waits for it."""
+    table = torch.tensor([list(view.bounds().values()) for view in views]).transpose(0, 1)
+    table = table.repeat_interleave(torch.tensor(list(_COUNTS.values())), dim=0).to(device)
+    return table[..., :1], table[..., 1:]
+
+
+def _sides(
+    area: Float[Tensor, "attempts views n"],
+    log_ratio: Float[Tensor, "attempts views n"],
+    largest: Float[Tensor, "views 1"],
+    log_aspect: float,
+) -> tuple[Float[Tensor, "views n"], Float[Tensor, "views n"]]:
+    """Return the sides of the first crop that fits, else of the largest crop, whose log-ratio is given."""
+    log_ratio = torch.cat([log_ratio, largest.expand_as(log_ratio[:1])]) - log_aspect
+    log_area = torch.cat([area.log(), -log_ratio[-1:].abs()])
+    attempt = torch.arange(len(area) + 1, device=area.device)[:, None, None]
+    fits = log_area + log_ratio.abs() <= 0  # neither side is longer than the image's
+    first = torch.where(fits, attempt, len(area)).amin(dim=0, keepdim=True)
+    log_area, log_ratio = log_area.gather(0, first)[0], log_ratio.gather(0, first)[0]
+    return ((log_area + log_ratio) / 2).exp(), ((log_area - log_ratio) / 2).exp()

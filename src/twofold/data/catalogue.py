@@ -108,12 +108,12 @@ def _array(samples: NDArray[Any], views: Any, image_size: int | None) -> Source:
     if samples.ndim != 4:
         _refuse_size(image_size, "an array of vectors")
         return vectors(samples, _fitting(views, VectorViews, "an array of vectors"))
-    if samples.dtype != np.uint8 or samples.shape[1] not in (1, 3):
+    if samples.dtype != np.uint8 or samples.shape[1] not in (1, 3) or 0 in samples.shape[2:]:
         raise BadInput(
             f"the array has {samples.dtype} values of shape {samples.shape}: images are bytes (uint8) of shape "
             "(samples, 1 or 3 channels, height, width)"
         )
-    enough(len(samples), "images", "the array")
+    enough(len(samples), "image", "the array")
     train, validation, test = three_parts(Split(samples))
     some = train.take(slice(None, None, -(-len(train) // STATISTICS_OF))).numpy()
     chosen = _sized(_fitting(views, ImageViews, "an array of images") or IMAGE_PRESETS["simclr"], image_size)

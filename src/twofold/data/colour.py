@@ -23,6 +23,8 @@ this order moves a pixel by 0.100 on average, and the map ends 0.012 from where 
 while a random order alone makes 0.004. Means and standard deviations of the channels differ by at most 0.002.
 """
 
+from functools import cache
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -31,8 +33,9 @@ LUMA = (0.299, 0.587, 0.114)
 """What red, green and blue add to the brightness that is seen (ITU-R BT.601)."""
 
 
-def luma(channels: int, device: torch.device | None = None) -> Float[Tensor, " channels"]:
-    """Return the weights w of the channels in the brightness of a colour, for one channel or three."""
+@cache
+def luma(channels: int, device: torch.device) -> Float[Tensor, " channels"]:
+    """Return the weights w for one channel or three; they are kept, since copying to a GPU waits for it."""
     return torch.tensor(LUMA if channels == 3 else (1.0,), device=device)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,9 @@ from jaxtyping import UInt8
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+FORMATS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP", "AVIF", "HEIF", "JPEG2000", "PPM", "TGA")
+"""What is decoded, where Pillow can; not all that it knows: it gives PostScript to an interpreter, for one."""
 
 DETAIL = 2
 """Pixels to each pixel of the square that a quick reduction leaves for the antialiasing filter."""
@@ -51,7 +55,7 @@ def decode(path: Path, side: int) -> UInt8[np.ndarray, "3 side side"]:
             raise Undecodable("not a file")
         if status.st_size == 0:
             raise Undecodable("empty")
-        with Image.open(path) as image:
+        with Image.open(path, formats=_formats()) as image:
             return _pixels(image, side)
     except Undecodable:
         raise
@@ -59,10 +63,21 @@ def decode(path: Path, side: int) -> UInt8[np.ndarray, "3 side side"]:
         raise Undecodable("not an image of a known format") from error
     except Image.DecompressionBombError as error:
         raise Undecodable("too many pixels to be decoded safely") from error
+    except MemoryError as error:
+        raise Unreadable("not enough memory") from error
     except Exception as error:  # what a broken file makes a decoder raise has no bounds
         if isinstance(error, OSError) and error.errno is not None:
             raise Unreadable(os.strerror(error.errno)) from error
         raise Undecodable(" ".join(str(error).split()) or type(error).__name__) from error
+
+
+@cache
+def _formats() -> tuple[str, ...]:
+    """Return those of the formats that this Pillow was built with."""
+    from PIL import Image  # heavy to import
+
+    Image.init()
+    return tuple(name for name in FORMATS if name in Image.OPEN)
 
 
 def _pixels(image: "Image", side: int) -> UInt8[np.ndarray, "3 side side"]:

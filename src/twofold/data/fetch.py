@@ -18,7 +18,7 @@ from http.client import HTTPException, HTTPResponse
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import IO
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from twofold.data.binary import exists, present
@@ -181,10 +181,9 @@ def _network() -> Iterator[None]:
     except HTTPError as error:
         error.close()
         raise _Broken(f"the server answered {error.code} {error.reason}") from error
-    except URLError as error:
-        raise _Broken(str(error.reason)) from error
     except (OSError, HTTPException) as error:
-        raise _Broken(str(error) or type(error).__name__) from error
+        cause = getattr(error, "reason", error)  # of a URLError
+        raise _Broken(getattr(cause, "strerror", None) or str(cause) or type(cause).__name__) from error
 
 
 def _transfer(url: str, part: Path, progress: Progress) -> str | None:

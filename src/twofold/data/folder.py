@@ -4,9 +4,8 @@ import logging
 import os
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-
-import torch
 
 from twofold.data.cache import Decoded, ImageFile, decoded
 from twofold.data.parts import enough, existing, numbered, three_parts
@@ -39,10 +38,12 @@ def folder(
 ) -> Source:
     """Open a folder of images, decoded once into squares of ``image_size`` pixels, and split it at random.
 
-    A sub-folder is a class, and what is further below belongs to it. With images outside of all sub-folders,
-    or with only one sub-folder, nothing is labelled. More than 1 % of corrupt files are refused.
+    Views have the size of these squares; without ``image_size`` it is what the views ask for, or else 64. A
+    sub-folder is a class, and what is further below belongs to it. With images outside of all sub-folders, or
+    with only one sub-folder, nothing is labelled. More than 1 % of corrupt files are refused.
     """
-    root, side = existing(path), _side(image_size)
+    views = views or IMAGE_PRESETS["simclr"]
+    root, side = existing(path), _side(views.size if image_size is None else image_size)
     files = image_files(root)
     enough(len(files), "image", f"'{root}'")
     found = decoded(root, files, side, progress)
@@ -50,8 +51,8 @@ def folder(
         raise BadInput(f"{_named(root, files, found)}, and training allows 1 %: mend or remove them")
     whole, classes = _labelled(root, files, found)
     train, validation, test = three_parts(whole)
-    some = train.take(torch.arange(0, len(train), -(-len(train) // STATISTICS_OF))).numpy()
-    maker = (views or IMAGE_PRESETS["simclr"]).maker(some.shape[1:], *channel_statistics(some))
+    some = train.take(slice(None, None, -(-len(train) // STATISTICS_OF))).numpy()
+    maker = replace(views, size=side).maker(some.shape[1:], *channel_statistics(some))
     return Source(root.resolve().name, train, train, validation, test, maker, classes)
 
 
@@ -79,22 +80,25 @@ def image_files(root: Path) -> list[ImageFile]:
             if (here := _identity(root / inside)) in seen:
                 continue
             seen.add(here)
-            with os.scandir(root / inside) as entries:
-                for entry in sorted(entries, key=lambda entry: entry.name):
-                    name = f"{inside}{entry.name}"
-                    if entry.name.startswith("."):
-                        continue
-                    if entry.is_dir(follow_symlinks=False):
-                        pending.appendleft(f"{name}/")
-                    elif entry.is_symlink() and Path(entry.path).is_dir():
-                        pending.append(f"{name}/")  # after all that is really there
-                    elif Path(entry.name).suffix.lower() in EXTENSIONS:
-                        files.append(_file(name, entry))
+            for entry in _visible(root / inside):
+                name = f"{inside}{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    pending.appendleft(f"{name}/")
+                elif entry.is_symlink() and Path(entry.path).is_dir():
+                    pending.append(f"{name}/")  # after all that is really there
+                elif Path(entry.name).suffix.lower() in EXTENSIONS:
+                    files.append(_file(name, entry))
         except OSError as error:
             raise BadInput(f"the folder '{root / inside}' cannot be read ({error.strerror})") from error
     if not files:
         raise BadInput(f"'{root}' has no images: no file ends in {', '.join(sorted(EXTENSIONS))}")
     return sorted(files)
+
+
+def _visible(folder: Path) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        shown = [entry for entry in entries if not entry.name.startswith(".")]
+    return sorted(shown, key=lambda entry: entry.name)
 
 
 def _identity(path: Path) -> tuple[int, int]:
@@ -121,7 +125,7 @@ def _side(image_size: int | None) -> int:
 def _labelled(root: Path, files: Sequence[ImageFile], found: Decoded) -> tuple[Split, tuple[str, ...]]:
     """Put together images, names and classes, and say what was left out."""
     if found.skipped:
-        log.warning("%s: they are left out", _named(root, files, found))
+        log.warning("%s; going on without", _named(root, files, found))
     names = [file.name for file in files if file.name not in found.skipped]
     folders = [name.partition("/")[0] for name in names if "/" in name]
     if 0 < len(folders) < len(names):

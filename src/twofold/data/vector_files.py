@@ -71,14 +71,13 @@ def named(labels: NDArray[Any], count: int, where: str) -> NDArray[Any]:
 
 
 def _read_npy(path: Path) -> Table:
-    # Not np.load: it takes whatever is no array for a pickle, and a zipped archive for itself.
+    # Not np.load: it would take whatever is no array for a pickle, and an archive for a mapping.
     return np.lib.format.open_memmap(path, mode="r"), None
 
 
 def _read_npz(path: Path) -> Table:
-    with np.load(path, allow_pickle=False) as archive:
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise BadInput(f"'{path}' is a single array: its name must end in .npy")
+    # Not np.load: it would take the file for what it looks like, and leave one that is broken open.
+    with path.open("rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
         labels = _the_one(path, archive.files, LABELS)
         others = [key for key in archive.files if key != labels]
         samples = next((key for name in SAMPLES for key in others if key.lower() == name), None)
@@ -93,7 +92,8 @@ def _read_parquet(path: Path) -> Table:
     """Every column of numbers is a feature, one of lists of numbers as many as the lists are long."""
     from pyarrow import parquet  # heavy to import
 
-    table = parquet.read_table(path)
+    with parquet.ParquetFile(path) as file:  # read_table would take folders too, and columns from their names
+        table = file.read()
     label = _the_one(path, table.column_names, LABELS)
     features, labels, left_out = [np.empty((len(table), 0), np.float32)], None, []
     for name, column in zip(table.column_names, table.columns, strict=True):

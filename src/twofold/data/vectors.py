@@ -165,17 +165,13 @@ def feature_statistics(split: Split) -> tuple[Float[Tensor, " dim"], Float[Tenso
             yield split.take(slice(start, start + ROWS_AT_ONCE)).double()
 
     total = squares = torch.zeros((), dtype=torch.float64)
-    least, greatest = total + torch.inf, total - torch.inf
     for block in blocks():
         total = total + block.sum(dim=0)
-        least, greatest = torch.minimum(least, block.amin(dim=0)), torch.maximum(greatest, block.amax(dim=0))
     mean = total / len(split)
     for block in blocks():
         squares = squares + (block - mean).square().sum(dim=0)
-    std = (squares / len(split)).sqrt()
-    # Not std > 0: the rounding of a constant's mean must not be taken for variance.
-    varies = (greatest > least) & (std >= torch.finfo(torch.float32).tiny)
-    return mean, torch.where(varies, std, 1.0)
+    std = (squares / len(split)).sqrt()  # of a constant exactly 0: sums of equal float32 do not round in float64
+    return mean, torch.where(std >= torch.finfo(torch.float32).tiny, std, 1.0)
 
 
 def _whole(

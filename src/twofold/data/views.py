@@ -7,25 +7,27 @@ clamped to their range once, after that map. Everything random is drawn first, f
 in one go, from the generator that is passed; the views are then made block by block, in bounded memory.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Literal
 
 import torch
-from jaxtyping import Bool, Float, Float32, UInt8
+from jaxtyping import Bool, Complex64, Float, Float32, UInt8
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
-from twofold.data.augmentation import Augmentation, Chance, Choices
+from twofold.data.augmentation import Augmentation, Choices, choose
 from twofold.data.colour import colour_maps, luma
 from twofold.errors import BadInput
 from twofold.records import STRICT
 
-_BLOCK = 2**19
-"""Values of both views that a CPU makes at once: 2 MiB of float32, which stays in a core's cache."""
+_BLOCK = 2**20
+"""Values of both views that a CPU makes at once: 4 MiB of float32, which stays in its caches."""
 _LARGE_BLOCK = 2**26
 """The same elsewhere: 256 MiB, so that few kernels are launched."""
 
@@ -75,10 +77,8 @@ class Images:
         self.settings = settings
         self.size = size
         self._augmentations = (settings.first, settings.second)
-        self._chance = Chance(self._augmentations)
-        self._weights = luma(len(mean))
-        centre, spread = torch.tensor(mean)[:, None], torch.tensor(std)[:, None]
-        self._black, self._white = -centre / spread, (1 - centre) / spread
+        self.mean = tuple(mean)
+        self.std = tuple(max(spread, 1 / 255) for spread in std)  # a channel may be constant
 
     def pair(
         self, samples: UInt8[Tensor, "n c h w"], generator: Generator
@@ -93,63 +93,63 @@ class Images:
         images = _with_shorter_side(samples.float(), self.size)
         top, left = ((side - self.size) // 2 for side in images.shape[2:])
         square = images[:, :, top : top + self.size, left : left + self.size]
-        black, white = (bound.to(samples.device)[..., None] for bound in (self._black, self._white))
+        black, white = _black_and_white(self.mean, self.std, samples.device)
         return torch.addcmul(black, square, (white - black) / 255)
 
     def picture(self, batch: Float[Tensor, "n c h w"]) -> UInt8[Tensor, "n h w c"]:
         """Turn what a network sees back into bytes for the eye."""
-        black, white = (bound.to(batch.device)[..., None] for bound in (self._black, self._white))
+        black, white = _black_and_white(self.mean, self.std, batch.device)
         colours = (batch - black) / (white - black)
         return colours.mul(255).round().clamp(0, 255).to(torch.uint8).permute(0, 2, 3, 1).contiguous()
 
     def choose(self, samples: UInt8[Tensor, "n c h w"], generator: Generator) -> Choices:
         """Draw everything random about two views of these images, in one call of the generator."""
         n, _, height, width = samples.shape
-        return self._chance.draw(n, width / height, generator)
+        return choose(self._augmentations, n, width / height, generator)
 
     def drawn(
         self, samples: UInt8[Tensor, "n c h w"], choices: Choices
     ) -> tuple[Float32[Tensor, "n c s s"], Float32[Tensor, "n c s s"]]:
         """Make the two views that these choices describe, block by block."""
         n, channels = samples.shape[:2]
-        black, white, weights = (
-            constant.to(samples.device) for constant in (self._black, self._white, self._weights)
-        )
-        scale = (white - black) / 255
-        matrix, lift = colour_maps(
-            choices.brightness, choices.contrast, choices.saturation, choices.hue, weights
-        )
+        black, white = (bound[..., 0] for bound in _black_and_white(self.mean, self.std, samples.device))
+        weights, scale = luma(channels, samples.device), (white - black) / 255
+        matrix, lift = colour_maps(choices.brightness, choices.contrast, choices.saturation, choices.hue, weights)
         matrix = matrix * scale
+        across, down = self._places(choices)
         views = [samples.new_empty(n, channels, self.size, self.size, dtype=torch.float32) for _ in range(2)]
         for rows in _blocks(n, 2 * channels * self.size**2, samples.device):
-            some = Choices(*(choice[rows] for choice in choices))
-            crops = self._crops(samples[rows], some)
-            grey = weights @ crops.mean(dim=-1)
-            shift = (lift[rows] * grey)[..., None, None] * scale + black
-            for column, (augmentation, view) in enumerate(zip(self._augmentations, views, strict=True)):
+            crops = self._crops(samples[rows], across[rows] + down[rows])
+            grey = (crops.mean(dim=-1).mT @ weights).T
+            shift = (lift[:, rows] * grey)[..., None, None] * scale + black
+            for i, (augmentation, view) in enumerate(zip(self._augmentations, views, strict=True)):
                 colours = view[rows].flatten(2)
-                torch.baddbmm(shift[:, column], matrix[rows, column], crops[:, :, column], out=colours)
+                torch.baddbmm(shift[i], matrix[i, rows], crops[:, :, i], out=colours)
                 torch.minimum(torch.maximum(colours, black, out=colours), white, out=colours)
                 if augmentation.blur > 0:
-                    view[rows] = blurred(view[rows], some.sigma[:, column])
+                    view[rows] = blurred(view[rows], choices.sigma[i, rows])
                 if augmentation.solarise > 0:
-                    colours.copy_(solarised(colours, some.solarise[:, column], black + white))
+                    colours.copy_(solarised(colours, choices.solarise[i, rows], black + white))
         return views[0], views[1]
 
-    def _crops(self, samples: UInt8[Tensor, "n c h w"], choices: Choices) -> Float32[Tensor, "n c 2 pixels"]:
-        """Cut both crops out of every image with one grid, where the second view lies below the first."""
+    def _places(self, choices: Choices) -> tuple[Complex64[Tensor, "n 2 1 s"], Complex64[Tensor, "n 2 s 1"]]:
+        """Return x of the columns and iy of the rows of both views, so that one sum makes a grid."""
+        centres = (torch.arange(self.size, device=choices.x.device) * 2 + 1) / self.size - 1
+        x = torch.addcmul(choices.x[..., None], choices.width[..., None], centres).transpose(0, 1)
+        y = torch.addcmul(choices.y[..., None], choices.height[..., None], centres).transpose(0, 1)
+        zero = centres.new_zeros(())
+        return torch.complex(x, zero)[:, :, None, :], torch.complex(zero, y)[:, :, :, None]
+
+    def _crops(
+        self, samples: UInt8[Tensor, "n c h w"], grid: Complex64[Tensor, "n 2 s s"]
+    ) -> Float32[Tensor, "n c 2 pixels"]:
+        """Cut both crops out of every image at once, where the second view lies below the first."""
         images = samples.to(torch.float32, memory_format=torch.contiguous_format)
         if min(images.shape[2:]) > self.size:
             images = _with_shorter_side(images, self.size)
-        n, size = len(images), self.size
-        places = (torch.arange(size, device=images.device) * 2 + 1) / size - 1
-        grid = images.new_empty(n, 2, size, size, 2)
-        grid[..., 0] = (choices.x[..., None] + choices.width[..., None] * places)[..., None, :]
-        grid[..., 1] = (choices.y[..., None] + choices.height[..., None] * places)[..., None]
-        crops = F.grid_sample(
-            images, grid.view(n, 2 * size, size, 2), padding_mode="border", align_corners=False
-        )
-        return crops.view(n, -1, 2, size * size)
+        points = torch.view_as_real(grid.contiguous()).flatten(1, 2)
+        crops = F.grid_sample(images, points, padding_mode="border", align_corners=False)
+        return crops.view(len(images), -1, 2, self.size**2)
 
 
 def blurred(images: Float32[Tensor, "n c h w"], sigma: Float32[Tensor, " n"]) -> Float32[Tensor, "n c h w"]:
@@ -175,6 +175,15 @@ def solarised(
     return torch.where(which[:, None, None], torch.minimum(colours, mirror - colours), colours)
 
 
+@cache
+def _black_and_white(
+    mean: tuple[float, ...], std: tuple[float, ...], device: torch.device
+) -> tuple[Float32[Tensor, "c 1 1"], Float32[Tensor, "c 1 1"]]:
+    """Return the bounds of normalised colours; they are kept, since copying to a GPU waits for it."""
+    centre, spread = torch.tensor((mean, std), device=device)[..., None, None]
+    return -centre / spread, (1 - centre) / spread
+
+
 def _with_shorter_side(images: Float32[Tensor, "n c h w"], side: int) -> Float32[Tensor, "n c h2 w2"]:
     """Resize images to this length of their shorter side."""
     height, width = images.shape[2:]
@@ -186,8 +195,9 @@ def _with_shorter_side(images: Float32[Tensor, "n c h w"], side: int) -> Float32
 
 
 def _blocks(n: int, values: int, device: torch.device) -> Iterator[slice]:
-    """Cut n images, with so many values each, into blocks that suit the device."""
-    rows = max(1, (_BLOCK if device.type == "cpu" else _LARGE_BLOCK) // values)
+    """Cut n images, with so many values each, into equal blocks that suit the device."""
+    blocks = math.ceil(n * values / (_BLOCK if device.type == "cpu" else _LARGE_BLOCK))
+    rows = math.ceil(n / blocks)
     return (slice(start, start + rows) for start in range(0, n, rows))
 
 

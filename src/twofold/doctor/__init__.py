@@ -1,1 +1,5 @@
-"""."""
+"""Diagnosis: where what was measured meets what the theory says."""
+
+from twofold.doctor.verdict import verdict
+
+__all__ = ["verdict"]

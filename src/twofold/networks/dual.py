@@ -64,6 +64,9 @@ class Dual(nn.Module):
     Each view goes through each network on its own, so BatchNorm sees one view at a time, as in the papers.
     """
 
+    online: Branch
+    target: Branch | None
+
     def __init__(
         self,
         encoder: nn.Module,
@@ -99,7 +102,9 @@ class Dual(nn.Module):
         if self.target is None or not isinstance(self.settings, EMA):
             return
         step = 1 - self.settings.decay
-        torch._foreach_lerp_(list(self.target.parameters()), list(self.online.parameters()), step)
+        followers: list[Tensor] = list(self.target.parameters())
+        if followers:
+            torch._foreach_lerp_(followers, list(self.online.parameters()), step)
         if self.settings.buffers == "own":
             return
         for own, theirs in zip(self.target.buffers(), self.online.buffers(), strict=True):

@@ -27,7 +27,9 @@ class BasicBlock(nn.Module):
         """Add the two convolutions to the shortcut."""
         out = self.relu(self.bn1(self.conv1(x)))
         out = self.bn2(self.conv2(out))
-        return self.relu(out.add_(x if self.downsample is None else self.downsample(x)))
+        out = out.add_(x if self.downsample is None else self.downsample(x))
+        activated: Tensor = self.relu(out)
+        return activated
 
 
 class Bottleneck(nn.Module):
@@ -51,7 +53,9 @@ class Bottleneck(nn.Module):
         out = self.relu(self.bn1(self.conv1(x)))
         out = self.relu(self.bn2(self.conv2(out)))
         out = self.bn3(self.conv3(out))
-        return self.relu(out.add_(x if self.downsample is None else self.downsample(x)))
+        out = out.add_(x if self.downsample is None else self.downsample(x))
+        activated: Tensor = self.relu(out)
+        return activated
 
 
 def _shortcut(inputs: int, outputs: int, stride: int) -> nn.Sequential | None:
@@ -90,7 +94,7 @@ class ResNet(nn.Module):
         for part in self.modules():
             if isinstance(part, nn.Conv2d):
                 nn.init.kaiming_normal_(part.weight, mode="fan_out", nonlinearity="relu")
-        self.register_load_state_dict_pre_hook(_pass_over_classifier)
+        self.register_load_state_dict_pre_hook(_pass_over_classifier)  # type: ignore[no-untyped-call]
 
     def forward(self, x: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch features"]:
         """Map images to features, averaged over places."""

@@ -69,7 +69,7 @@ class _MeanLogSumExp(torch.autograd.Function):
         return total.div_(len(z))
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
         (gradient,) = ctx.saved_tensors
         return upstream * gradient, None

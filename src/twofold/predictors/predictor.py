@@ -2,7 +2,6 @@
 
 import copy
 from abc import ABC, abstractmethod
-from typing import Self
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -24,7 +23,7 @@ class Predictor(nn.Module, ABC):
         """Become a module, once the settings are checked."""
         super().__init__()
 
-    def sized(self, dim: int) -> Self:
+    def sized(self, dim: int) -> "Predictor":
         """Copy the settings, with new weights for this dimension drawn from torch's global generator."""
         fresh = copy.deepcopy(self)
         fresh._modules.clear()

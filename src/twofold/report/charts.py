@@ -115,10 +115,10 @@ def _curve_chart(name: str, drawn: list[tuple[RunRecord, str, Pen]]) -> Chart:
     lines = _reference_lines(drawn[0][0]) if name == "knn" else []
     broken = breakdown(drawn[0][0]) if name == "loss" else None
     if broken is not None:
-        lines.append(_dotted("x", broken))
+        lines.append(_dotted("x", float(broken)))
         notes.append(f"Dotted: step {broken:,}, where it was not a number.")
-    last = max([1.0, *(points.steps.max(initial=0.0) for points in curves)])
-    layout = _layout("step", (0, last), axis) | {"shapes": lines}
+    last = float(max(points.steps.max(initial=1.0) for points in curves))
+    layout = _layout("step", last, axis) | {"shapes": lines}
     return Chart(quantity.title, " ".join(notes), {"data": traces, "layout": layout})
 
 
@@ -188,7 +188,7 @@ def _spectrum_chart(what: str, clouds: list[tuple[Geometry, str, Pen]]) -> Chart
     notes = [_alive(cloud, pen.who) for cloud, _, pen in clouds]
     axis = {"type": "log", "exponentformat": "power", "tickfont": {"size": 11}}
     longest = max(len(cloud.spectrum) for cloud, _, _ in clouds)
-    layout = _layout("eigenvalue, largest first", (0, longest + 1), axis)
+    layout = _layout("eigenvalue, largest first", longest + 1.0, axis)
     return Chart(what, " ".join(notes), {"data": traces, "layout": layout})
 
 
@@ -216,7 +216,7 @@ def _alive(cloud: Geometry, who: str) -> str:
     return f"Of {who}: {rank}" + (f", {hidden} eigenvalues below {FLOOR:g} not drawn." if hidden else ".")
 
 
-def _layout(x_title: str, x_range: tuple[float, float], y_axis: Mapping[str, Any]) -> Figure:
+def _layout(x_title: str, x_end: float, y_axis: Mapping[str, Any]) -> Figure:
     axis = {
         "gridcolor": "var(--rule)",
         "linecolor": "var(--rule)",
@@ -239,7 +239,7 @@ def _layout(x_title: str, x_range: tuple[float, float], y_axis: Mapping[str, Any
         "xaxis": axis
         | {
             "title": {"text": x_title, "standoff": 6},
-            "range": list(x_range),
+            "range": [0, x_end],
             "hoverformat": ",",
             "showgrid": False,
         },

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 VOID = {"img", "meta"}
+SHAPELESS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 @dataclass(frozen=True)
@@ -26,15 +27,7 @@ def visible(text: str) -> str:
 
 
 def _has_shape(character: str) -> bool:
-    return character in "\n\t" or unicodedata.category(character) not in {
-        "Cc",
-        "Cf",
-        "Cs",
-        "Co",
-        "Cn",
-        "Zl",
-        "Zp",
-    }
+    return character in "\n\t" or unicodedata.category(character) not in SHAPELESS
 
 
 def _escape(character: str) -> str:

@@ -38,7 +38,7 @@ def report_page(run: RunRecord, control: RunRecord | None = None) -> str:
 
 def write_report(run: RunRecord, path: Path, control: RunRecord | None = None) -> None:
     """Write the page in one piece: after any failure, the file is as it was before."""
-    from twofold.training.files import write_atomically  # heavy to import
+    from twofold.files import write_atomically  # heavy to import
 
     page = report_page(run, control)
     try:

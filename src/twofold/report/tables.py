@@ -40,19 +40,9 @@ def geometry_table(run: RunRecord, control: RunRecord | None = None) -> Markup |
         [f"{who}, {what}", *_shape(cloud)]
         for who, other in (("this run", run), ("the control", control))
         if other is not None and other.evaluation is not None
-        for what, cloud in (
-            ("features", other.evaluation.features),
-            ("projections", other.evaluation.projections),
-        )
+        for what, cloud in (("features", other.evaluation.features), ("projections", other.evaluation.projections))
     ]
-    head = [
-        "embeddings of",
-        "effective rank",
-        "of dimensions",
-        "alignment",
-        "uniformity",
-        "largest eigenvalue",
-    ]
+    head = ["embeddings of", "effective rank", "of dimensions", "alignment", "uniformity", "largest eigenvalue"]
     return table(head, rows, "Shape of the embeddings, measured without labels") if rows else None
 
 

@@ -9,13 +9,15 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from twofold.data import cache_root
-from twofold.training.files import write_atomically
+from twofold.files import write_atomically
+
+AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
 TRIES = 3
 PROBE_BATCH = 32
@@ -38,9 +40,9 @@ class Arithmetic:
         """Bring a batch of images into this layout; vectors have only one."""
         return batch.contiguous(memory_format=torch.channels_last) if self._images(batch) else batch
 
-    def module(self, module: nn.Module) -> nn.Module:
+    def module(self, module: AnyModule) -> AnyModule:
         """Bring a module's weights into this layout."""
-        return module.to(memory_format=torch.channels_last) if self.channels_last else module  # type: ignore[call-overload, no-any-return]
+        return module.to(memory_format=torch.channels_last) if self.channels_last else module  # type: ignore[call-overload]
 
     def autocast(self, device: torch.device) -> AbstractContextManager[Any]:
         """Compute in this precision."""

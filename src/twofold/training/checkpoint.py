@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from twofold.errors import Failed
-from twofold.training.files import sync, write_atomically
+from twofold.files import sync, write_atomically
 
 Which = Literal["last", "best"]
 _WEIGHTS, _STATE = "weights.safetensors", "state.pt"

@@ -20,9 +20,10 @@ from pydantic import TypeAdapter
 from safetensors.torch import save as safetensors_bytes
 from torch import nn
 
+from twofold.data import Preparation
 from twofold.errors import BadInput, Failed
 from twofold.records import Evaluation, Gallery, RunRecord
-from twofold.training.files import write_atomically
+from twofold.files import write_atomically
 from twofold.training.settings import TrainSettings, as_mapping, settings
 
 State = Literal["stopped", "diverged", "done"]
@@ -39,6 +40,7 @@ class RunFolder:
         self.checkpoints = path / "checkpoint"
         self.encoder_file = path / "encoder.safetensors"
         self.environment_file = path / "environment.json"
+        self.preparation_file = path / "preparation.json"
         self.status_file = path / "status.json"
         self.evaluation_file = path / "evaluation.json"
         self.gallery_file = path / "gallery.npz"
@@ -71,9 +73,11 @@ class RunFolder:
             return True
         return False
 
-    def begin(self, chosen: TrainSettings) -> None:
-        """Write what the run is made of, before its first step."""
+    def begin(self, chosen: TrainSettings, prepared: Preparation | None) -> None:
+        """Write what the run is made of, before its first step; its settings come last, and make it a run."""
         write_atomically(self.environment_file, _json(environment()))
+        if prepared is not None:
+            write_atomically(self.preparation_file, _json(asdict(prepared)))
         write_atomically(self.settings_file, to_yaml(chosen).encode())
 
     def settings(self) -> TrainSettings:
@@ -81,6 +85,11 @@ class RunFolder:
         if not self.exists():
             raise BadInput(f"there is no run in {self.path}: it has no settings.yaml")
         return from_yaml(self.settings_file)
+
+    def preparation(self) -> Preparation | None:
+        """Read how raw samples are prepared for the encoder; None where the run had views of somebody's own."""
+        found = _read_json(self.preparation_file)
+        return None if found is None else TypeAdapter(Preparation).validate_python(found)
 
     def set_status(self, state: State, step: int, steps: int) -> None:
         """Note how far the run is, and why it is not going on."""
@@ -211,7 +220,7 @@ def _rows(file: Path) -> Iterator[dict[str, float]]:
 def _packed(gallery: Gallery) -> bytes:
     arrays = {name: np.asarray(value) for name, value in vars(gallery).items() if len(value)}
     packed = BytesIO()
-    np.savez_compressed(packed, **arrays)
+    np.savez_compressed(packed, allow_pickle=False, **arrays)
     return packed.getvalue()
 
 

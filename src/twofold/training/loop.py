@@ -7,16 +7,15 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
-from torch import Tensor
 
 from twofold.errors import Diverged, Failed, Interrupted
 from twofold.training import checkpoint
 from twofold.training.folder import RunFolder
 from twofold.training.measure import Watch
-from twofold.training.trainer import Trainer
+from twofold.training.trainer import Taken, Trainer
 
 FLUSH_SECONDS = 0.5
 ROWS_AT_ONCE = 256
@@ -24,6 +23,7 @@ MOST_LOOKS = 20
 FEWEST_STEPS_BETWEEN_LOOKS = 50
 
 
+@runtime_checkable
 class Observer(Protocol):
     """Who is told how a run goes; the command line draws it."""
 
@@ -66,10 +66,10 @@ class Loop:
     def __init__(self, trainer: Trainer, folder: RunFolder, observer: Observer) -> None:
         chosen = trainer.plan.settings
         self._trainer, self._folder, self._observer = trainer, folder, observer
-        self._watch = Watch(trainer.plan.source)
+        self._watch = Watch(trainer.source)
         self._watch_every = chosen.watch_every or max(FEWEST_STEPS_BETWEEN_LOOKS, trainer.steps // MOST_LOOKS)
         self._checkpoint_seconds = chosen.checkpoint_seconds
-        self._pending: list[tuple[int, dict[str, Tensor | float]]] = []
+        self._pending: list[Taken] = []
         self._best = max((row["knn"] for row in folder.metrics() if "knn" in row), default=-math.inf)
         self._flushed = self._saved = time.monotonic()
 
@@ -78,8 +78,7 @@ class Loop:
         trainer = self._trainer
         with _asked_to_stop() as asked:
             while trainer.step < trainer.steps:
-                self._pending.append((trainer.step + 1, trainer.advance()))
-                self._after_step()
+                self.once()
                 if asked.is_set() and trainer.step < trainer.steps:
                     self._stop()
             if (
@@ -88,12 +87,14 @@ class Loop:
             ):
                 self.save("last")
 
-    def _after_step(self) -> None:
+    def once(self) -> None:
+        """Take one step, and do what is due after it."""
+        self._pending.append(self._trainer.advance())
         step, now = self._trainer.step, time.monotonic()
         if now - self._flushed >= FLUSH_SECONDS or len(self._pending) >= ROWS_AT_ONCE:
             self._flush()
         if step % self._watch_every == 0 or step == self._trainer.steps:
-            self._look()
+            self.look()
         if now - self._saved >= self._checkpoint_seconds:
             self.save("last")
 
@@ -116,7 +117,7 @@ class Loop:
         except OSError as failure:
             raise Failed(f"the log {self._folder.metrics_file} cannot be written: {failure.strerror}") from failure
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Measure kNN and effective rank, and keep the best weights by kNN where there are labels."""
         self._flush()
         trainer = self._trainer
@@ -156,15 +157,15 @@ class Loop:
         )
 
 
-def _numbers(pending: list[tuple[int, dict[str, Tensor | float]]]) -> list[dict[str, float]]:
+def _numbers(pending: list[Taken]) -> list[dict[str, float]]:
     """Turn what steps returned into rows of the log; one wait for the device for all of them."""
     if not pending:
         return []
-    names = [name for name, part in pending[0][1].items() if isinstance(part, Tensor)]
-    table = torch.stack([torch.stack([parts[name] for name in names]) for _, parts in pending])  # type: ignore[arg-type]
+    names = list(pending[0].parts)
+    table = torch.stack([torch.stack([taken.parts[name] for name in names]) for taken in pending])
     return [
-        {"step": step, **dict(zip(names, numbers, strict=True)), "lr": float(parts["lr"])}
-        for (step, parts), numbers in zip(pending, table.tolist(), strict=True)
+        {"step": taken.step, **dict(zip(names, numbers, strict=True)), "lr": taken.lr}
+        for taken, numbers in zip(pending, table.tolist(), strict=True)
     ]
 
 

@@ -2,13 +2,14 @@
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from numpy.typing import NDArray
 from torch import Generator, Tensor, nn
 
 from twofold.data import Picturing, Source, Split, ViewMaker
@@ -65,6 +66,17 @@ def project(branch: Branch, batch: Tensor, arithmetic: Arithmetic = EXACT) -> Em
     return Embeddings(features.float().cpu(), projections.float().cpu())
 
 
+def project_all(branch: Branch, ready: Tensor, arithmetic: Arithmetic = EXACT) -> Embeddings:
+    """Embed what is ready for the network, a batch at a time."""
+    batches = (ready[start : start + BATCH] for start in range(0, len(ready), BATCH))
+    return _joined(project(branch, batch, arithmetic) for batch in batches)
+
+
+def _joined(batches: Iterable[Embeddings]) -> Embeddings:
+    features, projections = zip(*batches, strict=True)
+    return Embeddings(torch.cat(features), torch.cat(projections))
+
+
 def embed(
     branch: Branch,
     split: Split,
@@ -79,7 +91,7 @@ def embed(
         progress(what, start, len(split))
         found.append(project(branch, views.plain(split.take(slice(start, start + BATCH))), arithmetic))
     progress(what, len(split), len(split))
-    return Embeddings(*(torch.cat(parts) for parts in zip(*found, strict=True)))
+    return _joined(found)
 
 
 def labels_of(split: Split) -> Int[Tensor, " n"] | None:
@@ -156,12 +168,9 @@ def evaluate(
 
 def _aligned(branch: Branch, source: Source, arithmetic: Arithmetic) -> tuple[Embeddings, Embeddings]:
     """Embed two views of some held-out samples."""
-    held_out = source.test if source.unseen is None else source.unseen
-    samples = _some(held_out or source.validation, ALIGNED).take(slice(None))
+    samples = _some(source.unseen or source.test or source.validation, ALIGNED).take(slice(None))
     first, second = source.views.pair(samples, Generator().manual_seed(derived(0, VIEWS)))
-    embedded = [[project(branch, batch, arithmetic) for batch in view.split(BATCH)] for view in (first, second)]
-    one, other = (Embeddings(*(torch.cat(parts) for parts in zip(*view, strict=True))) for view in embedded)
-    return one, other
+    return project_all(branch, first, arithmetic), project_all(branch, second, arithmetic)
 
 
 def _accuracy(parts: dict[str, Split], points: dict[str, Tensor]) -> Accuracy | None:
@@ -208,16 +217,17 @@ def _plain_accuracy(bank: Tensor, bank_labels: Tensor | None, queries: Tensor, l
 
 def _gallery(source: Source, held_out: Split, bank: Tensor, queries: Tensor) -> Gallery | None:
     """Draw some views, and some held-out samples with the training samples nearest to them."""
-    views = source.views
-    if not isinstance(views, Picturing):
+    views = maker = source.views
+    if not isinstance(maker, Picturing):
         return None
     rows = torch.linspace(0, len(held_out) - 1, min(SHOWN, len(held_out))).long()
     similarities, neighbours = nearest(bank, queries[rows], NEIGHBOURS)
     some = _some(source.pool, VIEWS_SHOWN).take(slice(None))
     pair = views.pair(some, Generator().manual_seed(derived(1, VIEWS)))
 
-    def pictures(split: Split, wanted: Tensor) -> "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]":
-        return views.picture(views.plain(split.take(wanted))).numpy()  # type: ignore[attr-defined,no-any-return]
+    def pictures(split: Split, wanted: Tensor) -> NDArray[np.uint8]:
+        drawn: NDArray[np.uint8] = maker.picture(views.plain(split.take(wanted))).numpy()
+        return drawn
 
     def names(split: Split, wanted: Tensor) -> tuple[str, ...]:
         if split.labels is None:
@@ -227,7 +237,7 @@ def _gallery(source: Source, held_out: Split, bank: Tensor, queries: Tensor) -> 
 
     shown = pictures(source.train, neighbours.flatten())
     return Gallery(
-        views=torch.stack([views.picture(view) for view in pair], dim=1).numpy(),
+        views=torch.stack([maker.picture(view) for view in pair], dim=1).numpy(),
         queries=pictures(held_out, rows),
         neighbours=shown.reshape(len(rows), -1, *shown.shape[1:]),
         similarities=similarities.numpy(),

@@ -132,14 +132,14 @@ def _trust(weights: list[torch.Tensor], gradients: list[torch.Tensor], group: Gr
 
 
 def groups(learners: Iterable[tuple[str, nn.Parameter]], weight_decay: float) -> list[Group]:
-    """Separate the weights, which decay, from biases and norms, which do not."""
+    """Separate the weights, which decay and which LARS adapts, from biases and norms, which are left alone."""
     weights: list[nn.Parameter] = []
     rest: list[nn.Parameter] = []
     for _, parameter in learners:
         (weights if parameter.ndim > 1 else rest).append(parameter)
     found = [
-        {"params": weights, "weight_decay": weight_decay},
-        {"params": rest, "weight_decay": 0.0},
+        {"params": weights, "weight_decay": weight_decay, "adapted": True},
+        {"params": rest, "weight_decay": 0.0, "adapted": False},
     ]
     return [group for group in found if group["params"]]
 

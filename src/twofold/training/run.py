@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
-from twofold.data import Source, open_data
+from twofold.data import Source, ViewMaker, open_data, preparation
 from twofold.errors import BadInput, Failed
 from twofold.networks import Branch
 from twofold.records import Evaluation, RunRecord
@@ -20,7 +20,7 @@ from twofold.training.arithmetic import Arithmetic
 from twofold.training.display import usual_observer
 from twofold.training.folder import RunFolder
 from twofold.training.loop import Loop, Observer, Quiet
-from twofold.training.measure import BATCH, evaluate, project
+from twofold.training.measure import Embeddings, evaluate, project_all
 from twofold.training.randomness import seeded
 from twofold.training.settings import TrainSettings, as_mapping, overlay, settings
 from twofold.training.student import Plan, plan
@@ -33,14 +33,18 @@ Data = str | Path | Source | NDArray[Any]
 class Run:
     """A trained representation: its encoder, what it was made from, and its folder."""
 
-    def __init__(self, folder: RunFolder, plan: Plan, branch: Branch) -> None:
+    def __init__(
+        self, folder: RunFolder, plan: Plan, branch: Branch, views: ViewMaker, source: Source | None = None
+    ) -> None:
         self.folder = folder
         self.plan = plan
         self.branch = branch.eval()
+        self.views = views
+        self._source = source
 
     @property
     def encoder(self) -> nn.Module:
-        """The trained encoder: samples as ``source.views.plain`` prepares them in, features out."""
+        """The trained encoder: samples as ``views.plain`` prepares them in, features out."""
         return self.branch.encoder
 
     @property
@@ -50,8 +54,10 @@ class Run:
 
     @property
     def source(self) -> Source:
-        """The data that it was trained on."""
-        return self.plan.source
+        """The data that it was trained on, opened when they are first asked for."""
+        if self._source is None:
+            self._source = _source(self.settings, None, Quiet())
+        return self._source
 
     @property
     def record(self) -> RunRecord:
@@ -65,12 +71,15 @@ class Run:
 
     def embed(self, samples: NDArray[Any]) -> Float[np.ndarray, "n features"]:
         """Embed raw samples like those it was trained on: images (n, channels, height, width) of bytes, or vectors."""
-        ready = self.source.views.plain(torch.from_numpy(np.ascontiguousarray(samples)))
-        if tuple(ready.shape[1:]) != self.source.shape:
-            raise BadInput(f"this encoder takes samples of shape {self.source.shape}, not {tuple(ready.shape[1:])}")
-        parts = [project(self.branch, batch).features for batch in ready.split(BATCH)]
-        embedded: NDArray[np.float32] = torch.cat(parts).numpy()
+        embedded: NDArray[np.float32] = self.project(torch.from_numpy(np.ascontiguousarray(samples))).features.numpy()
         return embedded
+
+    def project(self, samples: Tensor) -> Embeddings:
+        """Give features and projections of raw samples."""
+        ready = self.views.plain(samples)
+        if tuple(ready.shape[1:]) != self.plan.shape:
+            raise BadInput(f"this encoder takes samples of shape {self.plan.shape}, not {tuple(ready.shape[1:])}")
+        return project_all(self.branch, ready)
 
     def evaluate(self, observer: Observer | None = None) -> Evaluation:
         """Measure the encoder on held-out data; the numbers and pictures go into the run's folder."""
@@ -107,19 +116,16 @@ def train(
     chosen = _settings(given, folder, resume)
     observer = observer or usual_observer()
     try:
-        source = data if isinstance(data, Source) else _open(chosen, data, observer)
-        made = plan(chosen, source, encoder if isinstance(encoder, nn.Module) else None)
+        source = _source(chosen, data, observer)
+        made = plan(chosen, source.shape, encoder if isinstance(encoder, nn.Module) else None)
         with seeded(chosen.seed):
-            return _carry_out(made, folder, resume, observer)
+            return _carry_out(made, source, folder, resume, observer)
     finally:
         observer.close()
 
 
 def load(
-    path: str | Path,
-    which: checkpoint.Which = "last",
-    data: Data | None = None,
-    encoder: nn.Module | None = None,
+    path: str | Path, which: checkpoint.Which = "last", data: Data | None = None, encoder: nn.Module | None = None
 ) -> Run:
     """Open a run on disk; data and encoder must be given again where they were not names."""
     folder = RunFolder(Path(path))
@@ -127,13 +133,18 @@ def load(
     if encoder is None and chosen.encoder.startswith("module:"):
         raise BadInput(f"{path} was trained with an encoder of your own ({chosen.encoder}): give it as encoder=")
     if not checkpoint.exists(folder.checkpoints, which):
-        raise Failed(f"{path} has no '{which}' checkpoint yet")
-    source = data if isinstance(data, Source) else _open(chosen, data, Quiet())
-    made = plan(chosen, source, encoder)
+        raise BadInput(f"{path} has no '{which}' checkpoint yet")
+    prepared = folder.preparation()
+    source = _source(chosen, data, Quiet()) if prepared is None or data is not None else None
+    if source is not None:
+        views, shape = source.views, source.shape
+    elif prepared is not None:
+        views, shape = prepared.maker(), prepared.shape
+    made = plan(chosen, shape, encoder)
     dual = made.student().dual
     weights, _ = checkpoint.load(folder.checkpoints, which)
     dual.load_state_dict(weights)
-    return Run(folder, made, dual.online)
+    return Run(folder, made, dual.online, views, source)
 
 
 def runs(root: str | Path = RUNS) -> list[tuple[Path, RunRecord]]:
@@ -180,22 +191,23 @@ def _refuse_taken(folder: RunFolder) -> None:
         raise BadInput(f"{path} is already there and is no run: choose another --out")
 
 
-def _open(chosen: TrainSettings, data: Any, observer: Observer) -> Source:
+def _source(chosen: TrainSettings, data: Data | None, observer: Observer) -> Source:
+    """Open the data that the settings name, or those that were given."""
     root = None if chosen.data_root is None else Path(chosen.data_root)
     spec = chosen.data if data is None else data
     return open_data(spec, root, chosen.views, chosen.image_size, observer.progress)
 
 
-def _carry_out(made: Plan, folder: RunFolder | None, resume: bool, observer: Observer) -> Run:
+def _carry_out(made: Plan, source: Source, folder: RunFolder | None, resume: bool, observer: Observer) -> Run:
     kept = None
     if resume and folder is not None and checkpoint.exists(folder.checkpoints):
         kept = checkpoint.load(folder.checkpoints)
-    trainer = Trainer(made, None if kept is None else Arithmetic(**kept[1]["arithmetic"]))
-    folder = _made(folder, made)
+    trainer = Trainer(made, source, None if kept is None else Arithmetic(**kept[1]["arithmetic"]))
+    folder = _made(folder, f"{made.settings.method}-{Path(source.name).stem}")
     with folder.locked():
         if not resume:
             _refuse_started(folder)
-            folder.begin(made.settings)
+            folder.begin(made.settings, preparation(source.views, made.shape))
         observer.say(_announcement(trainer, folder))
         trainer.start()
         if kept is not None:
@@ -206,15 +218,14 @@ def _carry_out(made: Plan, folder: RunFolder | None, resume: bool, observer: Obs
         return _finish(trainer, folder, observer)
 
 
-def _made(folder: RunFolder | None, made: Plan) -> RunFolder:
-    """Make the run's folder; without a wish, the first free runs/METHOD-DATA-N."""
+def _made(folder: RunFolder | None, stem: str) -> RunFolder:
+    """Make the run's folder; without a wish, the first free one of this name and a number."""
     if folder is not None:
         try:
             folder.path.mkdir(parents=True, exist_ok=True)
         except OSError as failure:
             raise BadInput(f"the output folder {folder.path} cannot be made: {failure.strerror}") from failure
         return folder
-    stem = f"{made.settings.method}-{Path(made.source.name).stem}"
     for number in itertools.count(1):
         path = RUNS / f"{stem}-{number}"
         try:
@@ -237,7 +248,7 @@ def _announcement(trainer: Trainer, folder: RunFolder) -> str:
     chosen = trainer.plan.settings
     weights = sum(weight.numel() for _, weight in trainer.student.dual.learners())
     return (
-        f"{chosen.method} on {trainer.plan.source.name}: {len(trainer.plan.source.pool)} samples, {chosen.encoder} "
+        f"{chosen.method} on {trainer.source.name}: {len(trainer.source.pool)} samples, {chosen.encoder} "
         f"({weights / 1e6:.2f} M weights), {trainer.steps} steps of {chosen.batch_size}, "
         f"{trainer.arithmetic}, on {trainer.fabric.device}, into {folder.path}"
     )
@@ -245,7 +256,7 @@ def _announcement(trainer: Trainer, folder: RunFolder) -> str:
 
 def _finish(trainer: Trainer, folder: RunFolder, observer: Observer) -> Run:
     """Write the encoder, measure it, and call the run done."""
-    run = Run(folder, trainer.plan, trainer.student.dual.online)
+    run = Run(folder, trainer.plan, trainer.student.dual.online, trainer.source.views, trainer.source)
     folder.write_encoder(run.encoder)
     run.evaluate(observer)
     folder.set_status("done", trainer.step, trainer.steps)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
-from twofold.data import Source
 from twofold.networks import Dual, encoder, feature_dim
 from twofold.objectives import Objective
 from twofold.training.randomness import NETWORK, derived, seeded
@@ -14,6 +13,8 @@ from twofold.training.settings import TrainSettings
 
 class Student(nn.Module):
     """Two views in, the loss and its named parts out: all that a step computes before the backward pass."""
+
+    dual: Dual
 
     def __init__(self, dual: Dual, objective: Objective) -> None:
         super().__init__()
@@ -31,7 +32,7 @@ class Plan:
     """What a run's settings mean for the data it was given: nothing is left to choose."""
 
     settings: TrainSettings
-    source: Source
+    shape: tuple[int, ...]
     custom: nn.Module | None = None
 
     def encoder(self) -> nn.Module:
@@ -40,21 +41,21 @@ class Plan:
             return copy.deepcopy(self.custom)
         chosen = self.settings
         with seeded(derived(chosen.seed, NETWORK)):
-            return encoder(chosen.encoder, self.source.shape, chosen.width, chosen.stem)
+            return encoder(chosen.encoder, self.shape, chosen.width, chosen.stem)
 
     def student(self) -> Student:
         """Build all that is trained, as it is before training; the same each time."""
         chosen = self.settings
         trunk = self.encoder()
-        features = feature_dim(trunk, self.source.shape)
+        features = feature_dim(trunk, self.shape)
         with seeded(derived(chosen.seed, NETWORK, 1)):
             predictor = chosen.predictor.sized(chosen.projector.width(features))
             dual = Dual(trunk, features, predictor, chosen.target, chosen.projector)
         return Student(dual, chosen.objective)
 
 
-def plan(chosen: TrainSettings, source: Source, custom: nn.Module | None = None) -> Plan:
-    """Settle the encoder that ``auto`` means for these data."""
+def plan(chosen: TrainSettings, shape: tuple[int, ...], custom: nn.Module | None = None) -> Plan:
+    """Settle the encoder that ``auto`` means for samples of this shape."""
     if chosen.encoder == "auto":
-        chosen = replace(chosen, encoder="convnet" if len(source.shape) == 3 else "mlp")
-    return Plan(chosen, source, custom)
+        chosen = replace(chosen, encoder="convnet" if len(shape) == 3 else "mlp")
+    return Plan(chosen, shape, custom)

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import torch
 from lightning_fabric import Fabric
 from torch import Generator, Tensor
 
+from twofold.data import Source
 from twofold.errors import BadInput
 from twofold.training.arithmetic import Arithmetic, choose
 from twofold.training.optimizers import groups, rate
@@ -16,21 +17,30 @@ from twofold.training.settings import DEFAULT_EPOCHS
 from twofold.training.student import Plan
 
 
+class Taken(NamedTuple):
+    """One step that was taken: its number, its learning rate, and the loss with its parts, still on the device."""
+
+    step: int
+    lr: float
+    parts: dict[str, Tensor]
+
+
 class Trainer:
     """Owns all that changes while training; ``step`` is the number of steps taken.
 
     ``advance`` never waits for the device: what it returns are tensors.
     """
 
-    def __init__(self, plan: Plan, arithmetic: Arithmetic | None = None) -> None:
+    def __init__(self, plan: Plan, source: Source, arithmetic: Arithmetic | None = None) -> None:
         chosen = plan.settings
         self.plan = plan
-        self.order = Order(len(plan.source.pool), plan.source.visits, chosen.batch_size, chosen.seed)
+        self.source = source
+        self.order = Order(len(source.pool), source.visits, chosen.batch_size, chosen.seed)
         self.steps = chosen.steps or (chosen.epochs or DEFAULT_EPOCHS) * self.order.steps_an_epoch
         self.step = 0
         student = plan.student()
         device = Fabric(accelerator="auto", devices=1).device
-        self.arithmetic = arithmetic or choose(chosen.precision, student, plan.source.shape, device)
+        self.arithmetic = arithmetic or choose(chosen.precision, student, plan.shape, device)
         mixed = self.arithmetic.precision == "bf16"
         self.fabric = Fabric(accelerator="auto", devices=1, precision="bf16-mixed" if mixed else "32-true")
         self.student = self.arithmetic.module(student)
@@ -38,7 +48,8 @@ class Trainer:
         if not learners:
             raise BadInput(f"the encoder {chosen.encoder} with its projector has no weights to train")
         self._model = self.fabric.setup_module(self.student)
-        self._optimizer = self.fabric.setup_optimizers(chosen.optimizer.over(learners, chosen.highest_lr))
+        optimizer = self.fabric.setup_optimizers(chosen.optimizer.over(learners, chosen.highest_lr))
+        self._optimizer = cast(torch.optim.Optimizer, optimizer)
         self._views = Generator(self.fabric.device)
         self._warmup = math.ceil(chosen.warmup * self.steps)
 
@@ -51,9 +62,9 @@ class Trainer:
         """Seed what the networks may draw from while they train."""
         torch.manual_seed(derived(self.plan.settings.seed, NETWORK, 2))
 
-    def advance(self) -> dict[str, Tensor | float]:
+    def advance(self) -> Taken:
         """Take one step: gradient, optimiser, then the target."""
-        first, second = self._pair()
+        first, second = self.pair()
         parts = self._model(first, second)
         self._optimizer.zero_grad(set_to_none=True)
         self.fabric.backward(parts["loss"])
@@ -63,10 +74,10 @@ class Trainer:
         self._optimizer.step()
         self.student.dual.follow()
         self.step += 1
-        return {**{name: part.detach() for name, part in parts.items()}, "lr": lr}
+        return Taken(self.step, lr, {name: part.detach() for name, part in parts.items()})
 
-    def _pair(self) -> tuple[Tensor, Tensor]:
-        source, device = self.plan.source, self.fabric.device
+    def pair(self) -> tuple[Tensor, Tensor]:
+        source, device = self.source, self.fabric.device
         samples = source.pool.take(self.order.rows(self.step)).to(device, non_blocking=True)
         self._views.manual_seed(derived(self.plan.settings.seed, VIEWS, self.step))
         first, second = source.views.pair(samples, self._views)

@@ -1,0 +1,173 @@
+"""Image pairs a second: batched views against a pipeline that draws them image by image with PIL.
+
+python benchmarks/views.py [--json]: 32x32 images in batches of 512, with the operations of the preset `cifar`
+(crop, flip, jitter, greyscale), then with those of `simclr` (and blur). Every figure is that of the best call,
+of some milliseconds in each pipeline; the pipelines take turns, so that all of them see the same machine.
+"""
+
+import json
+import math
+import random
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps
+
+from twofold.data.augmentation import Augmentation
+from twofold.data.views import IMAGE_PRESETS
+from twofold.records import Progress, silent
+
+BATCH, SIDE, ROUNDS, SECONDS = 512, 32, 8, 0.25
+MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)  # of CIFAR-10
+_COLUMN_MEAN, _COLUMN_STD = np.array((MEAN, STD), np.float32)[..., None, None]
+PAIRS_A_SECOND, TIMES_PIL, TIMES_PIL_A_CORE = 25_000, 30, 40
+
+
+def measure(progress: Progress = silent) -> dict[str, Any]:
+    """Measure all rows, and say of those that have a limit whether it is reached."""
+    samples = torch.randint(0, 256, (BATCH, 3, SIDE, SIDE), dtype=torch.uint8)
+    pictures = [Image.fromarray(sample.permute(1, 2, 0).numpy()) for sample in samples]
+    names = ("cifar", "simclr")
+    pipelines: dict[tuple[str, str], Callable[[], int]] = {}
+    for name in names:
+        pipelines[name, "two threads"] = _batched(name, samples, threads=2)
+        pipelines[name, "one thread"] = _batched(name, samples, threads=1)
+        pipelines[name, "PIL"] = _one_by_one(name, pictures)
+    best = dict.fromkeys(pipelines, 0.0)
+    for done in range(ROUNDS):
+        progress("views", done, ROUNDS)
+        for key, pipeline in pipelines.items():
+            best[key] = max(best[key], _rate(pipeline))
+    progress("views", ROUNDS, ROUNDS)
+    rows = [row for name in names for row in _rows(name, best)]
+    return {"name": "views", "rows": rows}
+
+
+def _rows(name: str, best: dict[tuple[str, str], float]) -> list[dict[str, Any]]:
+    """Tell the figures of a preset; limits are for views without blur."""
+    two, one, pil = (best[name, how] for how in ("two threads", "one thread", "PIL"))
+    blur = IMAGE_PRESETS[name].first.blur > 0
+    suffix = ", with blur" if blur else ""
+
+    def row(what: str, value: float, unit: str, reach: float | None = None) -> dict[str, Any]:
+        reach = None if blur else reach
+        return {
+            "what": what + suffix,
+            "value": round(value, 1),
+            "unit": unit,
+            "reach": reach,
+            "met": None if reach is None else value >= reach,
+        }
+
+    return [
+        row("views on two threads", two, "image pairs/s", PAIRS_A_SECOND),
+        row("views on one thread", one, "image pairs/s"),
+        row("PIL image by image on one core", pil, "image pairs/s"),
+        row("two threads to twice one core of PIL", two / (2 * pil), "x", TIMES_PIL),
+        row("one thread to one core of PIL", one / pil, "x", TIMES_PIL_A_CORE),
+    ]
+
+
+def _rate(pipeline: Callable[[], int]) -> float:
+    """Return the image pairs a second of a pipeline, which returns how many it made, in its best call."""
+    pipeline()
+    best, end = 0.0, time.perf_counter() + SECONDS
+    while (start := time.perf_counter()) < end:
+        pairs = pipeline()
+        best = max(best, pairs / (time.perf_counter() - start))
+    return best
+
+
+def _batched(name: str, samples: torch.Tensor, threads: int) -> Callable[[], int]:
+    maker = IMAGE_PRESETS[name].maker((3, SIDE, SIDE), MEAN, STD)
+    generator = torch.Generator().manual_seed(0)
+
+    def pipeline() -> int:
+        torch.set_num_threads(threads)
+        return len(maker.pair(samples, generator)[0])
+
+    return pipeline
+
+
+def _one_by_one(name: str, pictures: list[Image.Image]) -> Callable[[], int]:
+    settings, some = IMAGE_PRESETS[name], pictures[:32]
+
+    def pipeline() -> int:
+        for augmentation in (settings.first, settings.second):
+            torch.from_numpy(np.stack([draw_with_pil(picture, augmentation) for picture in some]))
+        return len(some)
+
+    return pipeline
+
+
+def draw_with_pil(image: Image.Image, view: Augmentation) -> NDArray[np.float32]:
+    """Draw one view as pipelines image by image do: every operation on bytes, then a normalised array."""
+    image = image.resize((SIDE, SIDE), Image.Resampling.BILINEAR, box=_box(*image.size, view))
+    if random.random() < view.flip:
+        image = ImageOps.mirror(image)
+    if random.random() < view.jitter:
+        image = _jittered(image, view)
+    if random.random() < view.greyscale:
+        image = image.convert("L").convert("RGB")
+    if random.random() < view.blur:
+        image = image.filter(ImageFilter.GaussianBlur(random.uniform(*view.blur_sigma)))
+    colours = np.asarray(image, np.float32).transpose(2, 0, 1) / np.float32(255)
+    normalised: NDArray[np.float32] = (colours - _COLUMN_MEAN) / _COLUMN_STD
+    return normalised
+
+
+def _box(width: int, height: int, view: Augmentation) -> tuple[int, int, int, int]:
+    """Draw a crop of random area and ratio: ten attempts, else everything."""
+    for _ in range(10):
+        area = width * height * random.uniform(*view.crop)
+        ratio = math.exp(random.uniform(math.log(view.ratio[0]), math.log(view.ratio[1])))
+        w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        if 0 < w <= width and 0 < h <= height:
+            left, top = random.randint(0, width - w), random.randint(0, height - h)
+            return left, top, left + w, top + h
+    return 0, 0, width, height
+
+
+def _jittered(image: Image.Image, view: Augmentation) -> Image.Image:
+    """Change brightness, contrast, saturation and hue in random order."""
+    enhancers = [
+        (ImageEnhance.Brightness, view.brightness),
+        (ImageEnhance.Contrast, view.contrast),
+        (ImageEnhance.Color, view.saturation),
+        (None, view.hue),
+    ]
+    for enhancer, strength in random.sample(enhancers, len(enhancers)):
+        if enhancer is None:
+            image = _turned(image, random.uniform(-strength, strength))
+        else:
+            image = enhancer(image).enhance(random.uniform(1 - strength, 1 + strength))
+    return image
+
+
+def _turned(image: Image.Image, turns: float) -> Image.Image:
+    """Turn the hue by way of HSV."""
+    hue, saturation, value = image.convert("HSV").split()
+    shifted = Image.fromarray(np.asarray(hue) + np.uint8(round(turns * 255) % 256))
+    return Image.merge("HSV", (shifted, saturation, value)).convert("RGB")
+
+
+def main() -> None:
+    """Print the table, or one JSON object."""
+    result = measure()
+    if "--json" in sys.argv[1:]:
+        print(json.dumps(result))
+        return
+    for row in result["rows"]:
+        line = f"{row['what']:48} {row['value']:12,.1f} {row['unit']:14}"
+        if row["reach"] is not None:
+            line += f" reach {row['reach']:,}: {'met' if row['met'] else 'NOT met'}"
+        print(line.rstrip())
+
+
+if __name__ == "__main__":
+    main()

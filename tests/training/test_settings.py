@@ -1,0 +1,83 @@
+import pytest
+
+from twofold.errors import BadInput
+from twofold.methods import method
+from twofold.networks import EMA, Online
+from twofold.objectives import BYOL, InfoNCE
+from twofold.predictors import MLP, Linear
+from twofold.training import as_mapping, members, overlay, settings
+from twofold.training.optimizers import SGD
+
+
+def test_a_method_fills_the_axes():
+    chosen = settings({"method": "byol"})
+    assert isinstance(chosen.objective, BYOL)
+    assert isinstance(chosen.predictor, MLP)
+    assert chosen.target == EMA(0.996)
+
+
+def test_an_axis_can_be_given_by_name_in_part_or_whole():
+    chosen = settings({"method": "byol", "predictor": "linear", "target": {"decay": 0.5}, "optimizer": SGD(momentum=0.1)})
+    assert isinstance(chosen.predictor, Linear)
+    assert chosen.target == EMA(0.5)
+    assert chosen.optimizer == SGD(momentum=0.1)
+
+
+def test_another_kind_starts_from_its_own_defaults():
+    assert settings({"method": "byol", "target": {"kind": "online"}}).target == Online()
+    assert settings({"objective": {"kind": "infonce", "temperature": 0.5}}).objective == InfoNCE(0.5)
+
+
+def test_a_point_of_the_zoo_can_be_given_itself():
+    chosen = settings({"method": method("byol").replace(predictor=Linear(bias=True))})
+    assert chosen.method == "byol"
+    assert chosen.predictor.bias
+
+
+def test_views_go_by_the_names_of_presets_and_parts_lie_over_them():
+    chosen = settings({"views": {"kind": "cifar", "first": {"hue": 0.02}}})
+    preset = settings({"views": "cifar"})
+    assert chosen.views.first.hue == 0.02
+    assert chosen.views.first.crop == preset.views.first.crop
+    assert chosen.views.second == preset.views.second
+
+
+@pytest.mark.parametrize("given", [{}, {"method": "byol", "views": "byol", "lr": 0.1, "optimizer": "lars"}])
+def test_settings_go_through_plain_values_and_back(given):
+    chosen = settings(given)
+    assert as_mapping(settings(as_mapping(chosen))) == as_mapping(chosen)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"method": "simclear"}, "unknown method 'simclear', allowed are .*; did you mean 'simclr'\\?"),
+        ({"predictor": "lineer"}, "unknown predictor 'lineer', allowed are none, linear, mlp; did you mean 'linear'"),
+        ({"views": "cifer"}, "unknown views 'cifer', .*did you mean 'cifar'"),
+        ({"target": {"kind": "ema", "dekay": 0.9}}, "unknown setting of target ema 'dekay', .*did you mean 'decay'"),
+        ({"target": {"kind": "ema", "decay": 1.5}}, "target.decay must be less than or equal to 1, not 1.5"),
+        ({"lr": -1}, "lr must be greater than 0, not -1"),
+        ({"lr": "fast"}, "lr must be a valid number, .*not 'fast'"),
+        ({"batch_size": 1}, "batch_size must be greater than or equal to 2, not 1"),
+        ({"epochs": 0}, "epochs must be greater than or equal to 1, not 0"),
+        ({"epochs": 2, "steps": 3}, "either epochs \\(2\\) or steps \\(3\\)"),
+        ({"schedule": "cosin"}, "unknown schedule 'cosin', allowed are constant, cosine; did you mean 'cosine'"),
+        ({"epoch": 3}, "unknown setting 'epoch', .*did you mean 'epochs'"),
+        ({"views": {"noise": 1.0}}, "say which views"),
+    ],
+)
+def test_mistakes_are_one_sentence(given, sentence):
+    with pytest.raises(BadInput, match=sentence) as caught:
+        settings(given)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_kinds_of_an_axis():
+    assert list(members("predictor")) == ["none", "linear", "mlp"]
+    assert set(members("views")) == {"scenes", "image", "additive", "scrambling"}
+
+
+def test_overlay_keeps_parts_of_one_kind_and_drops_those_of_another():
+    below = {"target": {"kind": "ema", "decay": 0.5}, "lr": 1}
+    assert overlay(below, {"target": {"decay": 0.9}}) == {"target": {"kind": "ema", "decay": 0.9}, "lr": 1}
+    assert overlay(below, {"target": "online"}) == {"target": {"kind": "online"}, "lr": 1}
