@@ -4,8 +4,10 @@ from torch import nn
 
 from twofold.networks import LinearProjector, NoProjector, Projector
 
+ROSTER = [(Projector(hidden=9, dim=4), 4), (LinearProjector(dim=3), 3), (NoProjector(), 7)]
 
-@pytest.mark.parametrize(("settings", "dim"), [(Projector(hidden=9, dim=4), 4), (LinearProjector(dim=3), 3), (NoProjector(), 7)])
+
+@pytest.mark.parametrize(("settings", "dim"), ROSTER)
 def test_projectors_are_as_wide_as_they_say(settings, dim):
     assert settings.width(7) == dim
     assert settings.module(7)(torch.randn(5, 7)).shape == (5, dim)

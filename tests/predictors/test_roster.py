@@ -41,8 +41,8 @@ def test_a_sized_predictor_is_fresh_and_leaves_the_settings_alone(predictor):
     first, second = predictor.sized(DIM), predictor.sized(DIM)
     assert predictor.dim is None
     assert not list(predictor.parameters())
-    shared = {weight.data_ptr() for weight in first.parameters()} & {weight.data_ptr() for weight in second.parameters()}
-    assert not shared
+    places = [{weight.data_ptr() for weight in made.parameters()} for made in (first, second)]
+    assert not places[0] & places[1]
 
 
 def test_sizing_again_makes_new_weights_of_the_new_size(predictor):

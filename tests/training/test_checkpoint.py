@@ -41,7 +41,7 @@ def test_a_write_that_fails_leaves_the_last_good_one_and_nothing_else(tmp_path, 
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(checkpoint, breaking, full)
-    with pytest.raises(Failed, match="step 2 cannot be written.*No space left.*the last good one is of step 1"):
+    with pytest.raises(Failed, match=r"step 2 cannot be written.*No space left.*the last good one is of step 1"):
         checkpoint.save(tmp_path, WEIGHTS, {"step": 2}, 2, ("last",))
     monkeypatch.undo()
     assert checkpoint.load(tmp_path)[1] == {"step": 1}

@@ -17,7 +17,9 @@ def test_a_method_fills_the_axes():
 
 
 def test_an_axis_can_be_given_by_name_in_part_or_whole():
-    chosen = settings({"method": "byol", "predictor": "linear", "target": {"decay": 0.5}, "optimizer": SGD(momentum=0.1)})
+    chosen = settings(
+        {"method": "byol", "predictor": "linear", "target": {"decay": 0.5}, "optimizer": SGD(momentum=0.1)}
+    )
     assert isinstance(chosen.predictor, Linear)
     assert chosen.target == EMA(0.5)
     assert chosen.optimizer == SGD(momentum=0.1)

@@ -1,26 +1,38 @@
 """Numbers as tables for people, and as plain values for JSON."""
 
+import sys
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twofold.records import Accuracy, Evaluation
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDTH_ELSEWHERE = 160
 COLOURS = {"alive": "green", "partial": "yellow", "collapsed": "red"}
 
 
 def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """Print a table: with lines and colours on a terminal, plain in a pipe."""
-    from rich.console import Console  # heavy to import
+    from rich.box import SIMPLE_HEAD  # heavy to import
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(title=title or None, title_justify="left")
+    drawn = Table(title=title or None, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     for column in columns:
         drawn.add_column(column, overflow="fold")
     for row in rows:
         drawn.add_row(*(cell if isinstance(cell, Text) else Text("" if cell is None else str(cell)) for cell in row))
-    Console().print(drawn)
+    _console().print(drawn)
+
+
+def _console() -> "Console":
+    """A terminal has a width; a file or a pipe has room."""
+    from rich.console import Console  # heavy to import
+
+    return Console(width=None if sys.stdout.isatty() else WIDTH_ELSEWHERE)
 
 
 def percent(share: float | None) -> str:
@@ -56,11 +68,10 @@ def _row(name: str, accuracy: Accuracy) -> tuple[str, ...]:
 
 
 def _verdict(name: str, evaluation: Evaluation) -> None:
-    from rich.console import Console  # heavy to import
-    from rich.text import Text
+    from rich.text import Text  # heavy to import
 
     state = evaluation.verdict.state
-    Console().print(Text(f"{name}: "), Text(state, style=f"bold {COLOURS[state]}"), Text(evaluation.verdict.sentence))
+    _console().print(Text(f"{name}: "), Text(state, style=f"bold {COLOURS[state]}"), Text(evaluation.verdict.sentence))
 
 
 def _line(text: str) -> None:

@@ -22,8 +22,8 @@ from torch import nn
 
 from twofold.data import Preparation
 from twofold.errors import BadInput, Failed
-from twofold.records import Evaluation, Gallery, RunRecord
 from twofold.files import write_atomically
+from twofold.records import Evaluation, Gallery, RunRecord
 from twofold.training.settings import TrainSettings, as_mapping, settings
 
 State = Literal["stopped", "diverged", "done"]

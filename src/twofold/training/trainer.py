@@ -1,5 +1,6 @@
 """One step after another: the data, the views, the networks, the optimiser and the target."""
 
+import logging
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
@@ -15,6 +16,8 @@ from twofold.training.optimizers import groups, rate
 from twofold.training.randomness import NETWORK, VIEWS, Order, derived, restore, states
 from twofold.training.settings import DEFAULT_EPOCHS
 from twofold.training.student import Plan
+
+logging.getLogger("lightning.fabric").setLevel(logging.WARNING)  # our own announcement says the precision
 
 
 class Taken(NamedTuple):
@@ -77,6 +80,7 @@ class Trainer:
         return Taken(self.step, lr, {name: part.detach() for name, part in parts.items()})
 
     def pair(self) -> tuple[Tensor, Tensor]:
+        """Draw the views of the next step."""
         source, device = self.source, self.fabric.device
         samples = source.pool.take(self.order.rows(self.step)).to(device, non_blocking=True)
         self._views.manual_seed(derived(self.plan.settings.seed, VIEWS, self.step))
