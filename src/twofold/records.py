@@ -18,6 +18,10 @@ Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done and how much there is; the command line draws it."""
 
 
+Row = Mapping[str, float | int]
+"""Numbers of one step, by name; ``step`` is among them in a log."""
+
+
 def silent(what: str, done: int, total: int) -> None:
     """Report progress to nobody."""
 
@@ -139,6 +143,6 @@ class RunRecord:
     steps: int
     settings: Mapping[str, Any]
     environment: Mapping[str, Any] = field(default_factory=dict)
-    metrics: tuple[Mapping[str, float | int], ...] = ()
+    metrics: tuple[Row, ...] = ()
     evaluation: Evaluation | None = None
     gallery: Gallery | None = None

@@ -24,7 +24,6 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither look at this machine's data nor write into its cache."""
     monkeypatch.delenv("TWOFOLD_DATA", raising=False)
     monkeypatch.setenv("TWOFOLD_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "200")
 
 
 @pytest.fixture
@@ -66,16 +65,20 @@ def refusal(*words: str | Path) -> str:
     return str(caught.value)
 
 
-def test_list_names_all_data_and_where_they_are(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_names_all_data_and_where_they_are(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     listed = document(capsys, "list", "--data-root", root)
     assert listed["root"] == str(root)
     found = {it["name"]: it["found"] for it in listed["data"]}
     assert found == {"digits": "built in", **dict.fromkeys(PUBLISHED), "cifar100": str(root / "cifar-100-binary")}
-    assert run(["--data-root", str(root)]) == 0  # to list is the default
-    printed = capsys.readouterr().out
-    assert str(root / "cifar-100-binary") in printed
-    assert "twofold data fetch cifar10 " in printed
-    assert "twofold data fetch cifar100" not in printed
+    monkeypatch.chdir(root.parent)  # short paths fit into any table
+    assert run(["--data-root", "root"]) == 0  # to list is the default
+    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.split()}
+    assert "built in" in rows["digits"]
+    assert "root/cifar-100-binary" in rows["cifar100"]
+    for name in ("cifar10", "stl10", "mnist", "fashion-mnist"):
+        assert "not here" in rows[name]
 
 
 def test_list_looks_where_the_variable_says(

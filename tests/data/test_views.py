@@ -137,13 +137,15 @@ def test_blur_and_solarisation_come_after_the_colours_and_in_this_order() -> Non
     samples = images()
     view = Augmentation(blur=1, solarise=1)
     choices = neutral(len(samples))
-    which = torch.arange(len(samples)).expand(2, -1) % 2 == 0
-    choices = choices._replace(brightness=choices.brightness * 1.5, sigma=choices.sigma + 1, solarise=which.clone())
+    even = torch.arange(len(samples)) % 2 == 0
+    choices = choices._replace(
+        brightness=choices.brightness * 1.5, sigma=choices.sigma + 1, solarise=torch.stack([even, ~even])
+    )
     bright = (in_unit(samples) * 1.5).clip(0, 1)
     soft = np.stack([gaussian_filter(x, (0, 1, 1), mode="mirror", radius=1) for x in bright])
-    expected = np.where(which[0, :, None, None, None].numpy(), np.minimum(soft, 1 - soft), soft)
-    for actual in bare(view, samples).drawn(samples, choices):
-        exactly(actual, expected)
+    first, second = bare(view, samples).drawn(samples, choices)
+    for actual, which in ((first, even), (second, ~even)):
+        exactly(actual, np.where(which[:, None, None, None].numpy(), np.minimum(soft, 1 - soft), soft))
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -255,6 +257,11 @@ def test_views_are_a_function_of_samples_and_seed(threads: int) -> None:
         assert not torch.equal(first, third)
 
 
+def test_no_images_have_no_views() -> None:
+    first, second = bare(IMAGE_PRESETS["cifar"].first, images()).pair(images(0), Generator())
+    assert first.shape == second.shape == (0, 3, 16, 16)
+
+
 def test_a_generator_goes_on_from_batch_to_batch() -> None:
     samples = images()
     maker = bare(IMAGE_PRESETS["cifar"].first, samples)
@@ -360,6 +367,19 @@ def test_what_cannot_be_seen_is_refused() -> None:
         settings.maker((4, 16, 16), (0.5,) * 4, (0.2,) * 4)
     with pytest.raises(BadInput, match="24x16 pixels are not square"):
         settings.maker((3, 16, 24), (0.5,) * 3, (0.2,) * 3)
+
+
+def test_everything_stays_on_the_device_of_the_samples() -> None:
+    samples = images()
+    maker = IMAGE_PRESETS["byol"].maker((3, 16, 16), (0.5,) * 3, (0.2,) * 3)
+    choices = maker.choose(samples, Generator().manual_seed(0))
+    # Tensors without values, which refuse to meet those of another device.
+    elsewhere = Choices(*(choice.to("meta") for choice in choices))
+    views = maker.drawn(samples.to("meta"), elsewhere)
+    assert {view.device.type for view in (*views, maker.plain(samples.to("meta")))} == {"meta"}
+    assert maker.picture(views[0]).device.type == "meta"
+    with pytest.raises(RuntimeError, match="device"):
+        maker.drawn(samples.to("meta"), choices)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

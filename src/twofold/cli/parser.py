@@ -18,7 +18,6 @@ class Parser(argparse.ArgumentParser):
             epilog="examples:\n" + "".join(f"  {line}\n" for line in examples.splitlines()),
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
-            exit_on_error=False,
         )
         self.add_argument("--json", action="store_true", help="print one JSON document on standard output")
 

@@ -19,8 +19,8 @@ Greyscale is s = 0: the luma of the jittered colours in all channels. With one c
 that hue, saturation and greyscale do nothing.
 
 Measured on 1 000 CIFAR-10 images in [0, 1] with the strengths of the preset ``cifar``: sequential jitter in
-this order moves a pixel by 0.100 on average, and the map ends 0.012 from where it does (0.002 without hue),
-while a random order alone makes 0.004. Means and standard deviations of the channels differ by at most 0.002.
+this order moves a pixel by 0.099 on average, and the map ends 0.012 from where it does (0.002 without hue),
+while a random order alone makes 0.004. Means and standard deviations of the channels differ by at most 0.003.
 """
 
 from functools import cache

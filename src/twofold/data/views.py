@@ -197,8 +197,8 @@ def _with_shorter_side(images: Float32[Tensor, "n c h w"], side: int) -> Float32
 def _blocks(n: int, values: int, device: torch.device) -> Iterator[slice]:
     """Cut n images, with so many values each, into equal blocks that suit the device."""
     blocks = math.ceil(n * values / (_BLOCK if device.type == "cpu" else _LARGE_BLOCK))
-    rows = math.ceil(n / blocks)
-    return (slice(start, start + rows) for start in range(0, n, rows))
+    rows = math.ceil(n / max(1, blocks))
+    return (slice(start, start + rows) for start in range(0, n, max(1, rows)))
 
 
 def _both(augmentation: Augmentation) -> ImageViews:

@@ -2,9 +2,9 @@
 
 import sys
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from twofold.records import Row
 from twofold.training.loop import Observer
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def usual_observer() -> Observer:
     return Bars() if sys.stderr.isatty() else Lines()
 
 
-def live_words(row: Mapping[str, float]) -> str:
+def live_words(row: Row) -> str:
     """Say the live numbers of a row."""
     parts = []
     if "knn" in row:
@@ -39,7 +39,7 @@ class Lines:
         """Write the sentence."""
         print(sentence, file=sys.stderr, flush=True)  # noqa: T201
 
-    def advance(self, step: int, steps: int, row: Mapping[str, float]) -> None:
+    def advance(self, step: int, steps: int, row: Row) -> None:
         """Write every live look, and the loss now and then."""
         words = live_words(row)
         if words or self._due():
@@ -85,7 +85,7 @@ class Bars:
         """Write the sentence above the bars."""
         self._bars.console.print(sentence, highlight=False, markup=False)
 
-    def advance(self, step: int, steps: int, row: Mapping[str, float]) -> None:
+    def advance(self, step: int, steps: int, row: Row) -> None:
         """Move the bar of the steps."""
         self._live = live_words(row) or self._live
         if self._started is None:

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from io import BytesIO
@@ -23,7 +23,7 @@ from torch import nn
 from twofold.data import Preparation
 from twofold.errors import BadInput, Failed
 from twofold.files import write_atomically
-from twofold.records import Evaluation, Gallery, RunRecord
+from twofold.records import Evaluation, Gallery, Row, RunRecord
 from twofold.training.settings import TrainSettings, as_mapping, settings
 
 State = Literal["stopped", "diverged", "done"]
@@ -100,12 +100,12 @@ class RunFolder:
         found = _read_json(self.status_file)
         return {"state": "stopped", "step": 0, "steps": 0} | (found if isinstance(found, dict) else {})
 
-    def append_metrics(self, rows: Iterable[Mapping[str, float]]) -> None:
+    def append_metrics(self, rows: Iterable[Row]) -> None:
         """Add rows to the log."""
         with self.metrics_file.open("a") as log:
             log.writelines(json.dumps(row) + "\n" for row in rows)
 
-    def metrics(self) -> tuple[dict[str, float], ...]:
+    def metrics(self) -> tuple[dict[str, float | int], ...]:
         """Read the log; a torn last line is no row."""
         return tuple(_rows(self.metrics_file))
 
@@ -204,7 +204,7 @@ def _read_json(file: Path) -> Any:
         raise Failed(f"{file} cannot be read: {failure}") from failure
 
 
-def _rows(file: Path) -> Iterator[dict[str, float]]:
+def _rows(file: Path) -> Iterator[dict[str, float | int]]:
     if not file.exists():
         return
     with file.open(errors="replace") as log:

@@ -4,7 +4,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Protocol, runtime_checkable
@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import torch
 
 from twofold.errors import Diverged, Failed, Interrupted
+from twofold.records import Row
 from twofold.training import checkpoint
 from twofold.training.folder import RunFolder
 from twofold.training.measure import Watch
@@ -31,7 +32,7 @@ class Observer(Protocol):
         """Something a person may want to know once."""
         ...
 
-    def advance(self, step: int, steps: int, row: Mapping[str, float]) -> None:
+    def advance(self, step: int, steps: int, row: Row) -> None:
         """The run is at this step; the row has the newest numbers."""
         ...
 
@@ -50,7 +51,7 @@ class Quiet:
     def say(self, sentence: str) -> None:
         """Be silent."""
 
-    def advance(self, step: int, steps: int, row: Mapping[str, float]) -> None:
+    def advance(self, step: int, steps: int, row: Row) -> None:
         """Be silent."""
 
     def progress(self, what: str, done: int, total: int) -> None:
@@ -111,7 +112,7 @@ class Loop:
                 self._diverge(f"the loss is {row['loss']} at step {row['step']}")
         self._observer.advance(self._trainer.step, self._trainer.steps, rows[-1])
 
-    def _write(self, rows: list[dict[str, float]]) -> None:
+    def _write(self, rows: list[dict[str, float | int]]) -> None:
         try:
             self._folder.append_metrics(rows)
         except OSError as failure:
@@ -157,7 +158,7 @@ class Loop:
         )
 
 
-def _numbers(pending: list[Taken]) -> list[dict[str, float]]:
+def _numbers(pending: list[Taken]) -> list[dict[str, float | int]]:
     """Turn what steps returned into rows of the log; one wait for the device for all of them."""
     if not pending:
         return []

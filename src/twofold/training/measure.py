@@ -113,10 +113,10 @@ class Watch:
         self._views = source.views
         self._bank, self._queries = _some(source.train, WATCHED), _some(source.validation, WATCHED)
 
-    def __call__(self, branch: Branch, arithmetic: Arithmetic) -> dict[str, float]:
+    def __call__(self, branch: Branch, arithmetic: Arithmetic) -> dict[str, float | int]:
         """Look at the online network as it is now."""
         queries = embed(branch, self._queries, self._views, arithmetic)
-        seen = {"effective_rank": effective_rank(spectrum(queries.projections))}
+        seen: dict[str, float | int] = {"effective_rank": effective_rank(spectrum(queries.projections))}
         labels, bank_labels = labels_of(self._queries), labels_of(self._bank)
         if labels is not None and bank_labels is not None:
             bank = embed(branch, self._bank, self._views, arithmetic)

@@ -1,12 +1,13 @@
 """What is trained: the dual network and its objective, and the encoder, views and sizes that a run's settings mean."""
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
 from twofold.networks import Dual, encoder, feature_dim
-from twofold.objectives import Objective
+from twofold.records import Loss, Pair
 from twofold.training.randomness import NETWORK, derived, seeded
 from twofold.training.settings import TrainSettings
 
@@ -16,7 +17,7 @@ class Student(nn.Module):
 
     dual: Dual
 
-    def __init__(self, dual: Dual, objective: Objective) -> None:
+    def __init__(self, dual: Dual, objective: Callable[[Pair], Loss]) -> None:
         super().__init__()
         self.dual = dual
         self.objective = objective
