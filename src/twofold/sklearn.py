@@ -1,10 +1,11 @@
 """A door to scikit-learn: training as ``fit``, embedding as ``transform``."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -15,8 +16,6 @@ from twofold.training.randomness import seeded
 from twofold.training.settings import settings
 from twofold.training.student import plan
 from twofold.training.trainer import Trainer
-
-SMALLEST_BATCH = 2
 
 
 class TwofoldEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -50,14 +49,13 @@ class TwofoldEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.lr = lr
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: object = None) -> "TwofoldEncoder":
+    def fit(self, X: Any, y: object = None) -> "TwofoldEncoder":
         """Train on the samples."""
-        samples = self._checked(X, reset=True)
         given = self.get_params(deep=False)
-        seed = given.pop("random_state") or 0
-        given["batch_size"] = max(SMALLEST_BATCH, min(self.batch_size, len(samples) * 8 // 10))
-        chosen = settings({**given, "data": "an array", "seed": seed})
-        source = open_data(samples, views=chosen.views)
+        given["seed"] = given.pop("random_state") or 0
+        chosen = settings({**given, "data": "an array"})
+        source = open_data(self._checked(X, reset=True), views=chosen.views)
+        chosen = replace(chosen, batch_size=min(chosen.batch_size, len(source.pool)))
         with seeded(chosen.seed):
             trainer = Trainer(plan(chosen, source.shape), source)
             trainer.start()
@@ -70,7 +68,7 @@ class TwofoldEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self._n_features_out = self.transform(X).shape[1]
         return self
 
-    def transform(self, X: ArrayLike) -> NDArray[np.float32]:
+    def transform(self, X: Any) -> NDArray[np.float32]:
         """Embed samples."""
         check_is_fitted(self)
         samples = torch.from_numpy(self._checked(X, reset=False))
@@ -78,9 +76,14 @@ class TwofoldEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         embedded: NDArray[np.float32] = project_all(self.branch_, ready).features.numpy()
         return embedded
 
-    def _checked(self, X: ArrayLike, reset: bool) -> NDArray[Any]:
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+    def _checked(self, X: Any, reset: bool) -> NDArray[Any]:
         """Check images for what they are, and everything else as scikit-learn does."""
-        if np.ndim(X) == 4:
+        if getattr(X, "ndim", 2) == 4:
             checked: NDArray[Any] = check_array(X, allow_nd=True, dtype=np.uint8)
             if reset:
                 self.n_features_in_ = int(np.prod(checked.shape[1:]))

@@ -56,7 +56,9 @@ def test_nearest_agrees_with_scikit_learn():
 @pytest.mark.parametrize("temperature", [0.01, 0.07, 1.0])
 def test_the_vote_agrees_with_scikit_learn_and_with_its_formula(temperature):
     bank, queries, known = cloud(200), cloud(60, seed=1), labels(200)
-    model = KNeighborsClassifier(20, weights=lambda d: torch.from_numpy(-d / temperature).exp().numpy(), metric="cosine")
+    model = KNeighborsClassifier(
+        20, weights=lambda d: torch.from_numpy(-d / temperature).exp().numpy(), metric="cosine"
+    )
     expected = torch.from_numpy(model.fit(bank.numpy(), known.numpy()).predict(queries.numpy()))
     found = knn_predict(bank, known, queries, 20, temperature)
     assert torch.equal(found, expected)

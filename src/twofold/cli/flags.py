@@ -73,8 +73,9 @@ def _plain(values: list[str]) -> Any:
 def _put(flags: Nested, path: list[str], value: Any, word: str) -> None:
     *outer, last = path
     for part in outer:
-        held = flags.setdefault(part, {})
-        flags = flags[part] = {"kind": held} if isinstance(held, str) else held
+        held = flags.get(part, {})
+        flags[part] = {"kind": held} if isinstance(held, str) else held
+        flags = flags[part]
     if last in flags and not isinstance(flags[last], dict):
         raise BadInput(f"the flag {word} is given twice")
     if isinstance(flags.get(last), dict) and isinstance(value, str):
