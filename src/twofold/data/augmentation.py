@@ -150,8 +150,7 @@ def _sides(
     """Return the sides of the first crop that fits, else of the largest crop, whose log-ratio is given."""
     log_ratio = torch.cat([log_ratio, largest.expand_as(log_ratio[:1])]) - log_aspect
     log_area = torch.cat([area.log(), -log_ratio[-1:].abs()])
-    attempt = torch.arange(len(area) + 1, device=area.device)[:, None, None]
     fits = log_area + log_ratio.abs() <= 0  # neither side is longer than the image's
-    first = torch.where(fits, attempt, len(area)).amin(dim=0, keepdim=True)
+    first = fits.int().max(dim=0, keepdim=True).indices
     log_area, log_ratio = log_area.gather(0, first)[0], log_ratio.gather(0, first)[0]
     return ((log_area + log_ratio) / 2).exp(), ((log_area - log_ratio) / 2).exp()

@@ -39,16 +39,17 @@ def luma(channels: int, device: torch.device) -> Float[Tensor, " channels"]:
     return torch.tensor(LUMA if channels == 3 else (1.0,), device=device)
 
 
-def hue_rotation(turns: Float[Tensor, "*batch"], channels: int) -> Float[Tensor, "*batch channels channels"]:
-    """Rotate colours about the axis of greys: red to green to blue to red in thirds of a turn.
+@cache
+def _parts(channels: int, device: torch.device) -> Float[Tensor, "5 channels_channels"]:
+    """Return U, K, J, GK and GJ, of which every map is a sum.
 
-    R = U + cos(2πh) (1 − U) + sin(2πh) J with U the projection on grey, and J its normal cross product.
+    U is the projection on grey, K = 1 − U, J the cross product with the unit vector of grey, and G = 1wᵀ.
     """
-    unit = torch.eye(channels, dtype=turns.dtype, device=turns.device)
-    grey = torch.full_like(unit, 1 / channels)
-    shift = unit.roll(1, 0)
-    angle = turns[..., None, None] * (2 * torch.pi)
-    return grey + angle.cos() * (unit - grey) + angle.sin() * (shift - shift.T) / 3**0.5
+    unit = torch.eye(channels)
+    grey, shift = torch.full_like(unit, 1 / channels), unit.roll(1, 0)
+    chroma, turn = unit - grey, (shift - shift.T) / 3**0.5
+    to_luma = luma(channels, unit.device).expand_as(unit)
+    return torch.stack([grey, chroma, turn, to_luma @ chroma, to_luma @ turn]).flatten(1).to(device)
 
 
 def colour_maps(
@@ -56,10 +57,15 @@ def colour_maps(
     contrast: Float[Tensor, "*batch"],
     saturation: Float[Tensor, "*batch"],
     hue: Float[Tensor, "*batch"],
-    weights: Float[Tensor, " channels"],
+    channels: int,
 ) -> tuple[Float[Tensor, "*batch channels channels"], Float[Tensor, "*batch"]]:
-    """Compose jitter into x ↦ Mx + l (w·x̄) 1, and return M and l."""
-    turned = hue_rotation(hue, len(weights))
-    grey = (weights @ turned)[..., None, :].expand_as(turned)
-    matrix = torch.lerp(grey, turned, saturation[..., None, None])
-    return matrix * (brightness * contrast)[..., None, None], brightness * (1 - contrast)
+    """Compose jitter into x ↦ Mx + l (w·x̄) 1, and return M and l.
+
+    R = U + cos(2πh) K + sin(2πh) J, and GU = U.
+    """
+    angle = hue * (2 * torch.pi)
+    cos, sin = angle.cos(), angle.sin()
+    rest = 1 - saturation
+    shares = torch.stack([torch.ones_like(hue), saturation * cos, saturation * sin, rest * cos, rest * sin], dim=-1)
+    matrix = (shares * (brightness * contrast)[..., None]) @ _parts(channels, hue.device).to(hue.dtype)
+    return matrix.view(*hue.shape, channels, channels), brightness * (1 - contrast)

@@ -114,10 +114,10 @@ class Images:
         n, channels = samples.shape[:2]
         black, white = (bound[..., 0] for bound in _black_and_white(self.mean, self.std, samples.device))
         weights, scale = luma(channels, samples.device), (white - black) / 255
-        matrix, lift = colour_maps(choices.brightness, choices.contrast, choices.saturation, choices.hue, weights)
+        matrix, lift = colour_maps(choices.brightness, choices.contrast, choices.saturation, choices.hue, channels)
         matrix = matrix * scale
         across, down = self._places(choices)
-        views = [samples.new_empty(n, channels, self.size, self.size, dtype=torch.float32) for _ in range(2)]
+        views = samples.new_empty(2, n, channels, self.size, self.size, dtype=torch.float32)
         for rows in _blocks(n, 2 * channels * self.size**2, samples.device):
             crops = self._crops(samples[rows], across[rows] + down[rows])
             grey = (crops.mean(dim=-1).mT @ weights).T
@@ -135,8 +135,8 @@ class Images:
     def _places(self, choices: Choices) -> tuple[Complex64[Tensor, "n 2 1 s"], Complex64[Tensor, "n 2 s 1"]]:
         """Return x of the columns and iy of the rows of both views, so that one sum makes a grid."""
         centres = (torch.arange(self.size, device=choices.x.device) * 2 + 1) / self.size - 1
-        x = torch.addcmul(choices.x[..., None], choices.width[..., None], centres).transpose(0, 1)
-        y = torch.addcmul(choices.y[..., None], choices.height[..., None], centres).transpose(0, 1)
+        x = torch.addcmul(choices.x.T[..., None], choices.width.T[..., None], centres)
+        y = torch.addcmul(choices.y.T[..., None], choices.height.T[..., None], centres)
         zero = centres.new_zeros(())
         return torch.complex(x, zero)[:, :, None, :], torch.complex(zero, y)[:, :, :, None]
 
@@ -147,7 +147,7 @@ class Images:
         images = samples.to(torch.float32, memory_format=torch.contiguous_format)
         if min(images.shape[2:]) > self.size:
             images = _with_shorter_side(images, self.size)
-        points = torch.view_as_real(grid.contiguous()).flatten(1, 2)
+        points = torch.view_as_real(grid).flatten(1, 2)
         crops = F.grid_sample(images, points, padding_mode="border", align_corners=False)
         return crops.view(len(images), -1, 2, self.size**2)
 

@@ -1,38 +1,56 @@
 """A straight answer to the first question: has it collapsed?"""
 
+import math
+
+import torch
+
+from twofold.evaluation import isotropic_rank
 from twofold.records import Geometry, Verdict
 
-SAME_FOR_ALL = 0.01
-"""Complete collapse: of the squared length of an embedding, less than one part in a hundred tells samples apart."""
-FEW_DIRECTIONS = 3.0
-"""Dimensional collapse: fewer directions than four points in general position need."""
+SAME = torch.finfo(torch.bfloat16).eps
+"""Below this spread, mean cosines are 1 up to a rounding (2⁻⁷) of the coarsest numbers that networks are trained in."""
 
 
 def verdict(features: Geometry, projections: Geometry) -> Verdict:
-    """Judge an encoder by its features, which are used, and its projections, which the objective sees.
+    """Judge an encoder by its projections, which the objective sees, and its features, which are used.
 
-    Complete collapse means that all samples have one direction (spread → 0): the fixed point w = 0 or f = const of
-    the non-contrastive dynamics (directpred, Sec. 2). Dimensional collapse means that the samples differ along a
-    few directions only (effective rank). The two limits are conventions, stated above, and not fitted.
+    Complete collapse is the fixed point f = const of the non-contrastive dynamics (directpred, Sec. 2): all
+    projections have one direction. Projections are functions of the features: while they tell samples apart, so
+    do the features, and once they do not, nothing is learned any more.
+
+    Dimensional collapse: the features have few directions left, that is less than half of the entropy that the
+    spectrum of isotropic noise has for as many samples and dimensions: nearer, in logarithms, to a line than to a
+    sphere. Projections are not asked for many: a good objective may need no more directions than classes.
     """
-    clouds = {"projections": projections, "features": features}
-    reasons = tuple(_measured(name, cloud) for name, cloud in clouds.items())
-    for name, cloud in clouds.items():
-        if cloud.spread < SAME_FOR_ALL or cloud.effective_rank == 0:
-            return Verdict(
-                "collapsed", f"The {name} of all samples are nearly one vector: nothing is left of the data.", reasons
-            )
-    for name, cloud in clouds.items():
-        if cloud.effective_rank < min(FEW_DIRECTIONS, cloud.dim):
-            rank = f"{cloud.effective_rank:.1f} of {cloud.dim}"
-            return Verdict(
-                "partial", f"The {name} differ along {rank} directions only: most of the data is lost.", reasons
-            )
-    return Verdict("alive", "Samples differ from each other along many directions.", reasons)
+    reasons = (_sameness(projections), _fullness(features, _few(features)), *_constancy(projections))
+    if projections.spread < SAME or projections.effective_rank == 0 or features.effective_rank == 0:
+        sentence = "All samples are projected to nearly the same direction: nothing of the data is left to learn from."
+        return Verdict("collapsed", sentence, reasons)
+    if features.effective_rank < _few(features):
+        sentence = "Samples differ from each other, but their features fill only a few of their directions."
+        return Verdict("partial", sentence, reasons)
+    return Verdict("alive", "Samples differ from each other, and their features fill many directions.", reasons)
 
 
-def _measured(name: str, cloud: Geometry) -> str:
+def _few(cloud: Geometry) -> float:
+    return math.sqrt(isotropic_rank(cloud.samples, cloud.dim))
+
+
+def _sameness(cloud: Geometry) -> str:
+    cosine = 1 - cloud.spread * cloud.samples / (cloud.samples - 1)  # without that of each with itself
+    return f"the projections of two samples have a mean cosine of {cosine:.4f} (collapsed above {1 - SAME:.4f})"
+
+
+def _fullness(cloud: Geometry, few: float) -> str:
     return (
-        f"{name}: {cloud.spread:.2%} of the squared length tells samples apart, "
-        f"along {cloud.effective_rank:.1f} of {cloud.dim} directions (effective rank)"
+        f"the features have an effective rank of {cloud.effective_rank:.1f} in {cloud.dim} dimensions "
+        f"(few below {few:.1f}, the root of what isotropic noise has)"
     )
+
+
+def _constancy(cloud: Geometry) -> tuple[str, ...]:
+    """Say how much nearer two views of one sample are than two samples."""
+    if cloud.alignment is None or cloud.spread == 0:
+        return ()
+    share = cloud.alignment / (2 * cloud.spread)
+    return (f"two views of a sample are {share:.2f} times as far apart as two samples (mean squared distance)",)

@@ -33,9 +33,7 @@ class BYOL:
         back = self._distance(predicted_2, target_1)
         return Loss(forth + back, {"forth": forth.detach(), "back": back.detach()})
 
-    def _distance(
-        self, predicted: Float[Tensor, "batch dim"], target: Float[Tensor, "batch dim"]
-    ) -> Float[Tensor, ""]:
+    def _distance(self, predicted: Float[Tensor, "batch dim"], target: Float[Tensor, "batch dim"]) -> Float[Tensor, ""]:
         predicted, target = widen(predicted), widen(target)
         if self.normalised:
             predicted, target = unit(predicted), unit(target)

@@ -8,6 +8,7 @@ small file is replaced, then what nothing points to is removed: at every moment 
 import os
 import shutil
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 
@@ -74,7 +75,9 @@ def _write(whole: Path, weights: Mapping[str, Tensor], state: Mapping[str, Any])
     part.mkdir(parents=True)
     try:
         save_file({name: weight.contiguous() for name, weight in weights.items()}, part / _WEIGHTS)
-        torch.save(dict(state), part / _STATE)
+        rest = BytesIO()  # torch's own writer hides why a disk took no more
+        torch.save(dict(state), rest)
+        (part / _STATE).write_bytes(rest.getvalue())
         for file in part.iterdir():
             _to_disk(file)
         sync(part)

@@ -149,7 +149,6 @@ def evaluate(
     projections = geometry(embedded["test"].projections, first.projections, second.projections)
     labels = labels_of(held_out)
     counts = None if labels is None else torch.bincount(labels)
-    progress("linear probe", 0, 1)
     evaluation = Evaluation(
         data=source.name,
         split="test" if source.test is not None else "validation",
@@ -158,7 +157,7 @@ def evaluate(
         features=features,
         projections=projections,
         verdict=verdict(features, projections),
-        accuracy=_accuracy(parts, {name: found.features for name, found in embedded.items()}),
+        accuracy=_accuracy(parts, {name: found.features for name, found in embedded.items()}, progress),
         baselines=_baselines(untrained, source, parts, progress),
         chance=None if counts is None else (counts.max() / counts.sum()).item(),
         classes=None if counts is None else int((counts > 0).sum()),
@@ -173,12 +172,12 @@ def _aligned(branch: Branch, source: Source, arithmetic: Arithmetic) -> tuple[Em
     return project_all(branch, first, arithmetic), project_all(branch, second, arithmetic)
 
 
-def _accuracy(parts: dict[str, Split], points: dict[str, Tensor]) -> Accuracy | None:
+def _accuracy(parts: dict[str, Split], points: dict[str, Tensor], progress: Progress) -> Accuracy | None:
     labels = {name: labels_of(split) for name, split in parts.items()}
     train, validation, test = labels["train"], labels["validation"], labels["test"]
     if train is None or validation is None or test is None:
         return None
-    return accuracy(points["train"], train, points["validation"], validation, points["test"], test)
+    return accuracy(points["train"], train, points["validation"], validation, points["test"], test, progress)
 
 
 def _baselines(

@@ -17,7 +17,7 @@ from twofold.training.randomness import NETWORK, VIEWS, Order, derived, restore,
 from twofold.training.settings import DEFAULT_EPOCHS
 from twofold.training.student import Plan
 
-logging.getLogger("lightning.fabric").setLevel(logging.WARNING)  # our own announcement says the precision
+logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # our own announcement says the precision
 
 
 class Taken(NamedTuple):
