@@ -7,7 +7,6 @@ of some milliseconds in each pipeline; the pipelines take turns, so that all of 
 
 import json
 import math
-import random
 import sys
 import time
 from collections.abc import Callable
@@ -15,8 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from PIL import Image, ImageEnhance, ImageFilter, ImageOps
+from PIL import Image, ImageEnhance, ImageFilter
 
 from twofold.data.augmentation import Augmentation
 from twofold.data.views import IMAGE_PRESETS
@@ -24,7 +22,6 @@ from twofold.records import Progress, silent
 
 BATCH, SIDE, ROUNDS, SECONDS = 512, 32, 8, 0.25
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)  # of CIFAR-10
-_COLUMN_MEAN, _COLUMN_STD = np.array((MEAN, STD), np.float32)[..., None, None]
 PAIRS_A_SECOND, TIMES_PIL = 25_000, 30
 
 
@@ -98,38 +95,48 @@ def _one_by_one(name: str, pictures: list[Image.Image]) -> Callable[[], int]:
     settings, some = IMAGE_PRESETS[name], pictures[:32]
 
     def pipeline() -> int:
+        torch.set_num_threads(1)
         for augmentation in (settings.first, settings.second):
-            torch.from_numpy(np.stack([draw_with_pil(picture, augmentation) for picture in some]))
+            torch.stack([draw_with_pil(picture, augmentation) for picture in some])
         return len(some)
 
     return pipeline
 
 
-def draw_with_pil(image: Image.Image, view: Augmentation) -> NDArray[np.float32]:
-    """Draw one view as pipelines image by image do: every operation on bytes, then a normalised array."""
-    image = image.resize((SIDE, SIDE), Image.Resampling.BILINEAR, box=_box(*image.size, view))
-    if random.random() < view.flip:
-        image = ImageOps.mirror(image)
-    if random.random() < view.jitter:
+def draw_with_pil(image: Image.Image, view: Augmentation) -> torch.Tensor:
+    """Draw one view as torchvision's transforms do: every operation on bytes, then a normalised tensor."""
+    left, top, width, height = _box(*image.size, view)
+    image = image.crop((left, top, left + width, top + height)).resize((SIDE, SIDE), Image.Resampling.BILINEAR)
+    if _happens(view.flip):
+        image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    if _happens(view.jitter):
         image = _jittered(image, view)
-    if random.random() < view.greyscale:
+    if _happens(view.greyscale):
         image = image.convert("L").convert("RGB")
-    if random.random() < view.blur:
-        image = image.filter(ImageFilter.GaussianBlur(random.uniform(*view.blur_sigma)))
-    colours = np.asarray(image, np.float32).transpose(2, 0, 1) / np.float32(255)
-    normalised: NDArray[np.float32] = (colours - _COLUMN_MEAN) / _COLUMN_STD
-    return normalised
+    if _happens(view.blur):
+        image = image.filter(ImageFilter.GaussianBlur(_uniform(*view.blur_sigma)))
+    colours = torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous().float().div(255)
+    mean, std = torch.tensor(MEAN), torch.tensor(STD)
+    return colours.sub_(mean[:, None, None]).div_(std[:, None, None])
+
+
+def _uniform(low: float, high: float) -> float:
+    return torch.empty(1).uniform_(low, high).item()
+
+
+def _happens(probability: float) -> bool:
+    return torch.rand(1).item() < probability
 
 
 def _box(width: int, height: int, view: Augmentation) -> tuple[int, int, int, int]:
     """Draw a crop of random area and ratio: ten attempts, else everything."""
     for _ in range(10):
-        area = width * height * random.uniform(*view.crop)
-        ratio = math.exp(random.uniform(math.log(view.ratio[0]), math.log(view.ratio[1])))
+        area = width * height * _uniform(*view.crop)
+        ratio = math.exp(_uniform(math.log(view.ratio[0]), math.log(view.ratio[1])))
         w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
         if 0 < w <= width and 0 < h <= height:
-            left, top = random.randint(0, width - w), random.randint(0, height - h)
-            return left, top, left + w, top + h
+            left, top = (int(torch.randint(0, free + 1, (1,)).item()) for free in (width - w, height - h))
+            return left, top, w, h
     return 0, 0, width, height
 
 
@@ -141,18 +148,19 @@ def _jittered(image: Image.Image, view: Augmentation) -> Image.Image:
         (ImageEnhance.Color, view.saturation),
         (None, view.hue),
     ]
-    for enhancer, strength in random.sample(enhancers, len(enhancers)):
+    for place in torch.randperm(len(enhancers)).tolist():
+        enhancer, strength = enhancers[place]
         if enhancer is None:
-            image = _turned(image, random.uniform(-strength, strength))
+            image = _turned(image, _uniform(-strength, strength))
         else:
-            image = enhancer(image).enhance(random.uniform(1 - strength, 1 + strength))
+            image = enhancer(image).enhance(_uniform(1 - strength, 1 + strength))
     return image
 
 
 def _turned(image: Image.Image, turns: float) -> Image.Image:
     """Turn the hue by way of HSV."""
     hue, saturation, value = image.convert("HSV").split()
-    shifted = Image.fromarray(np.asarray(hue) + np.uint8(round(turns * 255) % 256))
+    shifted = Image.fromarray(np.array(hue) + np.uint8(round(turns * 255) % 256))
     return Image.merge("HSV", (shifted, saturation, value)).convert("RGB")
 
 

@@ -43,7 +43,7 @@ class Method:
 TABLE = (
     Method(
         "simclr",
-        InfoNCE(temperature=0.1),
+        InfoNCE(temperature=0.2),
         NoPredictor(),
         Online(),
         citation=Citation("dual_networks", "eq. 2"),

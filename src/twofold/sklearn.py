@@ -35,7 +35,7 @@ class TwofoldEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         views: Any = None,
         epochs: int | None = None,
         steps: int | None = None,
-        batch_size: int = 256,
+        batch_size: int = 128,
         lr: float | None = None,
         random_state: int = 0,
     ) -> None:

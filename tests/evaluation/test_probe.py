@@ -54,8 +54,8 @@ def test_it_agrees_with_scikit_learn(strength, classes, monkeypatch):
         return torch.from_numpy(model.fit(features, known.numpy()).predict_proba(features))
 
     found = probe.logits(points).softmax(dim=1)
-    torch.testing.assert_close(found, rival(strength), rtol=0, atol=1e-5)
-    assert (found - rival(strength * 2)).abs().max() > 1e-4  # another strength would be noticed
+    torch.testing.assert_close(found, rival(strength), rtol=0, atol=1e-4)
+    assert (found - rival(strength * 2)).abs().max() > 1e-3  # another strength would be noticed
 
 
 def test_the_gradient_vanishes_at_the_end(problem):
@@ -107,7 +107,7 @@ def test_scale_and_place_of_features_play_no_part(problem, scale):
     moved = LinearProbe.fit(scale * points.double() - 7, known, scale * validation.double() - 7, truth)
     assert moved.strength == probe.strength
     found, expected = moved.logits(scale * points.double() - 7), probe.logits(points)
-    torch.testing.assert_close(found.softmax(dim=1), expected.softmax(dim=1), rtol=0, atol=1e-5)
+    torch.testing.assert_close(found.softmax(dim=1), expected.softmax(dim=1), rtol=0, atol=1e-4)
     assert not torch.allclose(moved.logits(points).softmax(dim=1), expected.softmax(dim=1), atol=0.1)
 
 
@@ -155,7 +155,7 @@ def test_a_constant_feature_changes_nothing_even_where_it_varies_later(problem):
     probe, plain = LinearProbe.fit(more, known, more, known), LinearProbe.fit(points, known, points, known)
     assert not probe.weight[:, -1].any()
     found, expected = probe.logits(later).softmax(dim=1), plain.logits(points).softmax(dim=1)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
 
 
 def test_a_small_feature_beside_a_large_one_is_no_rounding():

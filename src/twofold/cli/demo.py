@@ -8,7 +8,7 @@ from twofold.cli.show import plain, show_evaluation
 from twofold.errors import BadInput
 
 EXAMPLES = "twofold demo\ntwofold demo --out elsewhere/demo --steps 100"
-STEPS = 400
+STEPS = 600
 
 
 def run(words: list[str]) -> int:

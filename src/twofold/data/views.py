@@ -26,8 +26,8 @@ from twofold.data.colour import colour_maps, luma
 from twofold.errors import BadInput
 from twofold.records import STRICT
 
-_BLOCK = 2**20
-"""Values of both views that a CPU makes at once: 4 MiB of float32, which stays in its caches."""
+_BLOCK = 2**19
+"""Values of both views that a CPU makes at once: 2 MiB of float32, which stays in its caches."""
 _LARGE_BLOCK = 2**26
 """The same elsewhere: 256 MiB, so that few kernels are launched."""
 
@@ -48,7 +48,7 @@ _SIMCLR = Augmentation(
 class ImageViews:
     """How the two views of an image are drawn; the second may be drawn unlike the first."""
 
-    size: Annotated[int, Field(ge=8, le=1024)] | None = None
+    size: Annotated[int, Field(ge=2, le=4096)] | None = None
     """Side of a view in pixels; without it that of the images, when they are square."""
     first: Augmentation = _SIMCLR
     """What happens to the first view."""
@@ -135,8 +135,8 @@ class Images:
     def _places(self, choices: Choices) -> tuple[Complex64[Tensor, "n 2 1 s"], Complex64[Tensor, "n 2 s 1"]]:
         """Return x of the columns and iy of the rows of both views, so that one sum makes a grid."""
         centres = (torch.arange(self.size, device=choices.x.device) * 2 + 1) / self.size - 1
-        x = torch.addcmul(choices.x.T[..., None], choices.width.T[..., None], centres)
-        y = torch.addcmul(choices.y.T[..., None], choices.height.T[..., None], centres)
+        x = torch.addcmul(choices.x.T.contiguous()[..., None], choices.width.T[..., None], centres)
+        y = torch.addcmul(choices.y.T.contiguous()[..., None], choices.height.T[..., None], centres)
         zero = centres.new_zeros(())
         return torch.complex(x, zero)[:, :, None, :], torch.complex(zero, y)[:, :, :, None]
 

@@ -59,10 +59,10 @@ class AdamW:
     """Memory of the mean gradient."""
     beta2: Share = 0.999
     """Memory of the squared gradient."""
-    weight_decay: Decay = 1e-2
+    weight_decay: Decay = 5e-2
     """Pull of weights towards zero (biases and norms are left alone)."""
     kind: Literal["adamw"] = field(default="adamw", kw_only=True)
-    usual_lr = 1e-3
+    usual_lr = 3e-3
 
     def over(self, groups: list[Group], lr: float) -> torch.optim.Optimizer:
         """Build the optimiser over these groups of parameters."""

@@ -57,7 +57,7 @@ class TrainSettings:
     """Passes through the data; None: 10, unless steps are given."""
     steps: Count | None = None
     """Steps of the optimiser, instead of epochs."""
-    batch_size: Annotated[int, Field(ge=2)] = 256
+    batch_size: Annotated[int, Field(ge=2)] = 128
     """Samples a step, each in two views."""
     optimizer: Optimizer = AdamW()
     lr: Annotated[float, Field(gt=0)] | None = None
