@@ -1,3 +1,4 @@
+import itertools
 import json
 import os
 
@@ -28,9 +29,9 @@ def times(monkeypatch, seconds):
 
     def measured(student, option, shape, device):
         asked.append(option)
-        return seconds[option.precision, option.channels_last]
+        return lambda: seconds[option.precision, option.channels_last]
 
-    monkeypatch.setattr(arithmetic, "_seconds", measured)
+    monkeypatch.setattr(arithmetic, "_attempt", measured)
     return asked
 
 
@@ -45,6 +46,17 @@ def test_the_fastest_of_four_is_chosen(student, monkeypatch):
 def test_the_same_speed_is_no_reason_to_leave_the_simplest(student, monkeypatch):
     times(monkeypatch, dict.fromkeys(FOUR, 0.99) | {("float32", False): 1.0})
     assert choose("auto", student, (1, 8, 8), CPU) == SLOW
+
+
+def test_a_disturbance_of_one_moment_decides_nothing(student, monkeypatch):
+    turns = {("bf16", True): iter([9.0, 1.0, 1.0, 1.0, 1.0])}
+
+    def disturbed(student, option, shape, device):
+        speed = turns.get((option.precision, option.channels_last), itertools.repeat(8.0))
+        return lambda: next(speed)
+
+    monkeypatch.setattr(arithmetic, "_attempt", disturbed)
+    assert choose("auto", student, (1, 8, 8), CPU) == FAST
 
 
 def test_a_wish_is_kept(student, monkeypatch):

@@ -106,7 +106,7 @@ def choose(views: tuple[Augmentation, ...], n: int, aspect: float, generator: Ge
     """Draw views of n images whose width is ``aspect`` times their height, in one call of the generator."""
     low, high = _bounds(views, generator.device)
     uniform = torch.rand(len(low), len(views), n, generator=generator, device=generator.device)
-    parts = torch.split(torch.lerp(low, high, uniform), list(_COUNTS.values()))
+    parts = torch.split(uniform.mul_(high - low).add_(low), list(_COUNTS.values()))
     drawn = dict(zip(_COUNTS, parts, strict=True))
     ratio = torch.clamp(torch.full_like(low[0], math.log(aspect)), low[ATTEMPTS], high[ATTEMPTS])
     width, height = _sides(drawn.pop("area"), drawn.pop("log_ratio"), ratio, math.log(aspect))

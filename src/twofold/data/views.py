@@ -135,8 +135,8 @@ class Images:
     def _places(self, choices: Choices) -> tuple[Complex64[Tensor, "n 2 1 s"], Complex64[Tensor, "n 2 s 1"]]:
         """Return x of the columns and iy of the rows of both views, so that one sum makes a grid."""
         centres = (torch.arange(self.size, device=choices.x.device) * 2 + 1) / self.size - 1
-        x = torch.addcmul(choices.x.T.contiguous()[..., None], choices.width.T[..., None], centres)
-        y = torch.addcmul(choices.y.T.contiguous()[..., None], choices.height.T[..., None], centres)
+        x, y, width, height = (choice.T.contiguous()[..., None] for choice in choices[:4])
+        x, y = x + width * centres, y + height * centres
         zero = centres.new_zeros(())
         return torch.complex(x, zero)[:, :, None, :], torch.complex(zero, y)[:, :, :, None]
 
