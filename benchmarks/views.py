@@ -1,13 +1,12 @@
 """Image pairs a second: batched views against a pipeline that draws them image by image with PIL.
 
-python benchmarks/views.py [--json]: 32x32 images in batches of 512, with the operations of the preset `cifar`
+32x32 images in batches of 512, with the operations of the preset `cifar`
 (crop, flip, jitter, greyscale), then with those of `simclr` (and blur). Every figure is that of the best call,
 of some milliseconds in each pipeline; the pipelines take turns, so that all of them see the same machine.
 """
 
 import json
 import math
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -164,18 +163,5 @@ def _turned(image: Image.Image, turns: float) -> Image.Image:
     return Image.merge("HSV", (shifted, saturation, value)).convert("RGB")
 
 
-def main() -> None:
-    """Print the table, or one JSON object."""
-    result = measure()
-    if "--json" in sys.argv[1:]:
-        print(json.dumps(result))
-        return
-    for row in result["rows"]:
-        line = f"{row['what']:48} {row['value']:12,.1f} {row['unit']:14}"
-        if row["reach"] is not None:
-            line += f" reach {row['reach']:,}: {'met' if row['met'] else 'NOT met'}"
-        print(line.rstrip())
-
-
 if __name__ == "__main__":
-    main()
+    print(json.dumps(measure()))

@@ -1,10 +1,13 @@
 """Every test runs with the shapes and types of all signatures checked, and keeps its caches to itself."""
 
+import os
 from pathlib import Path
 
 import hypothesis
 import pytest
 from jaxtyping import install_import_hook
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch comes: tests run side by side
 
 install_import_hook("twofold", "beartype.beartype")
 
