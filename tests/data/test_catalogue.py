@@ -215,8 +215,8 @@ def test_the_size_of_images_is_that_of_their_views(photos: Path, root: Path) -> 
 
 
 def test_sizes_that_cannot_be_are_refused(root: Path, tmp_path: Path) -> None:
-    assert refusal("cifar100", root, image_size=4) == (
-        "views of 4 pixels are not possible: input should be greater than or equal to 8"
+    assert refusal("cifar100", root, image_size=1) == (
+        "views of 1 pixels are not possible: input should be greater than or equal to 2"
     )
     assert "views of 9999 pixels are not possible" in refusal("digits", image_size=9999)
     np.save(tmp_path / "vectors.npy", VECTORS)

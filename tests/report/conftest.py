@@ -21,7 +21,7 @@ def _metrics(start: float, end: float) -> tuple[dict[str, float], ...]:
 
 def _evaluation(accuracy: float, decay: float, verdict: Verdict) -> Evaluation:
     spectrum = (*(2.0 * decay**i for i in range(30)), 0.0, 0.0)
-    cloud = Geometry(400, 32, 5.5, spectrum, alignment=0.25, uniformity=-2.5)
+    cloud = Geometry(400, 32, 5.5, 0.5, spectrum, alignment=0.25, uniformity=-2.5)
     baselines = {"raw": Accuracy(0.45, class_mean=0.4), "untrained": Accuracy(0.18, class_mean=0.2)}
     found = Accuracy(accuracy, probe=accuracy + 0.02, class_mean=accuracy - 0.02)
     return Evaluation("digits", "test", STEPS, 400, cloud, cloud, verdict, found, baselines, chance=0.1, classes=10)

@@ -113,7 +113,7 @@ def test_spectra_are_shares_of_the_largest_eigenvalue(run: RunRecord) -> None:
 
 
 def test_eigenvalues_below_the_floor_are_counted(run: RunRecord) -> None:
-    cloud = Geometry(9, 3, 1.0, (1.0, 2 * FLOOR, FLOOR / 2))
+    cloud = Geometry(9, 3, 1.0, 0.5, (1.0, 2 * FLOOR, FLOOR / 2))
     chart = spectrum_charts(replace(run, evaluation=replace(evaluation(run), features=cloud)))[0]
     assert chart.figure["data"][0]["y"] == [1.0, 2 * FLOOR, None]
     assert "1 eigenvalues below" in chart.note
@@ -124,7 +124,7 @@ def test_eigenvalues_below_the_floor_are_counted(run: RunRecord) -> None:
     [((0.0, 0.0), "zero"), ((), "zero"), ((math.nan, math.nan), "not numbers")],
 )
 def test_a_spectrum_without_variance_is_said_in_words(run: RunRecord, spectrum: tuple[float, ...], words: str) -> None:
-    cloud = Geometry(9, 2, 0.0, spectrum)
+    cloud = Geometry(9, 2, 0.0, 0.0, spectrum)
     chart = spectrum_charts(replace(run, evaluation=replace(evaluation(run), features=cloud)))[0]
     assert words in chart.note
     assert set(chart.figure["data"][0]["y"]) <= {None}
