@@ -30,5 +30,5 @@ bench: .venv/installed
 	$(BIN)/twofold bench
 
 clean:
-	rm -rf .venv runs build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

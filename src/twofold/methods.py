@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from twofold.data import Views
 from twofold.errors import BadInput, nearest, unknown
@@ -36,8 +36,15 @@ class Method:
             if axis not in AXES:
                 raise BadInput(f"a method has no axis '{axis}', allowed are {', '.join(AXES)}{nearest(axis, AXES)}")
             if axis != "views" or value is not None:
-                TypeAdapter(AXES[axis]).validate_python(value)
+                _check(axis, value)
         return dataclasses.replace(self, **axes)
+
+
+def _check(axis: str, value: Any) -> None:
+    try:
+        TypeAdapter(AXES[axis]).validate_python(value, strict=True)
+    except ValidationError as invalid:
+        raise BadInput(f"{value!r} is no member of the axis {axis}: give one, as in predictor=Linear()") from invalid
 
 
 TABLE = (

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from twofold.data import open_data
+from twofold.data import Split, open_data, raw
 from twofold.errors import Diverged
 from twofold.training.measure import project_all
 from twofold.training.randomness import seeded
@@ -54,7 +54,9 @@ class TwofoldEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         given = self.get_params(deep=False)
         given["seed"] = given.pop("random_state") or 0
         chosen = settings({**given, "data": "an array"})
-        source = open_data(self._checked(X, reset=True), views=chosen.views)
+        samples = self._checked(X, reset=True)
+        source = open_data(samples, views=chosen.views)
+        source = replace(source, pool=Split(samples))  # no sample is held out: there is nothing to evaluate here
         chosen = replace(chosen, batch_size=min(chosen.batch_size, len(source.pool)))
         with seeded(chosen.seed):
             trainer = Trainer(plan(chosen, source.shape), source)
@@ -65,6 +67,7 @@ class TwofoldEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             raise Diverged(f"the weights are no longer numbers with a learning rate of {chosen.highest_lr:g}")
         self.branch_ = trainer.student.dual.online.cpu().eval()
         self.source_views_ = source.views
+        self.shape_ = source.shape
         self._n_features_out = self.transform(X).shape[1]
         return self
 
@@ -72,7 +75,7 @@ class TwofoldEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """Embed samples."""
         check_is_fitted(self)
         samples = torch.from_numpy(self._checked(X, reset=False))
-        ready = self.source_views_.plain(samples)
+        ready = self.source_views_.plain(raw(samples, self.shape_))
         embedded: NDArray[np.float32] = project_all(self.branch_, ready).features.numpy()
         return embedded
 
@@ -84,7 +87,7 @@ class TwofoldEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _checked(self, X: Any, reset: bool) -> NDArray[Any]:
         """Check images for what they are, and everything else as scikit-learn does."""
         if getattr(X, "ndim", 2) == 4:
-            checked: NDArray[Any] = check_array(X, allow_nd=True, dtype=np.uint8)
+            checked: NDArray[Any] = check_array(X, allow_nd=True, dtype=None)
             if reset:
                 self.n_features_in_ = int(np.prod(checked.shape[1:]))
             return checked

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator, Tensor
 
-from twofold.data.source import Source, Split, ViewMaker, prepared, stratified
+from twofold.data.source import Source, Split, ViewMaker, stratified
 
 
 class Doubling:
@@ -58,7 +58,6 @@ def test_a_source_is_as_wide_as_its_plain_views() -> None:
     assert isinstance(views, ViewMaker)
     source = Source("test", split, split, split, None, views)
     assert source.shape == (2,)
-    assert prepared(split, views, slice(1, 3)).tolist() == [[3, 4], [6, 7]]
 
 
 @given(

@@ -1,5 +1,6 @@
 import multiprocessing
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,7 +8,8 @@ import pytest
 from twofold.data import Preparation
 from twofold.errors import BadInput, Failed
 from twofold.records import Accuracy, Evaluation, Gallery, Geometry, Verdict
-from twofold.training import as_mapping, settings
+from twofold.training import as_mapping, runs, settings
+from twofold.training import folder as run_folder
 from twofold.training.folder import RunFolder, mapping_from_yaml, to_yaml
 
 
@@ -138,6 +140,32 @@ def test_a_broken_file_is_named(folder, name):
     getattr(folder, name).write_bytes(b"{")
     with pytest.raises(Failed, match=getattr(folder, name).name):
         folder.record()
+
+
+def test_a_disk_that_takes_no_more_rows_is_one_sentence(folder):
+    folder.metrics_file = Path("/dev/full")
+    with pytest.raises(Failed, match="/dev/full cannot be written: No space left on device"):
+        folder.append_metrics([{"step": 1, "loss": 0.5}])
+
+
+def test_a_run_that_cannot_begin_leaves_no_folder(tmp_path, monkeypatch):
+    def full(path, content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(run_folder, "write_atomically", full)
+    made = RunFolder(tmp_path / "run")
+    made.path.mkdir()
+    with pytest.raises(Failed, match="cannot be written: No space left on device"):
+        made.begin(settings({}), None)
+    assert not made.path.exists()
+
+
+def test_one_bad_folder_does_not_hide_the_others(folder, tmp_path):
+    bad = RunFolder(tmp_path / "bad")
+    bad.path.mkdir()
+    bad.begin(settings({}), None)
+    bad.evaluation_file.write_text("{}")
+    assert [path for path, _ in runs(tmp_path)] == [folder.path]
 
 
 def test_a_folder_without_a_run_says_so(tmp_path):

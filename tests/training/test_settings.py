@@ -62,7 +62,7 @@ def test_settings_go_through_plain_values_and_back(given):
         ({"lr": "fast"}, "lr must be a valid number, .*not 'fast'"),
         ({"batch_size": 1}, "batch_size must be greater than or equal to 2, not 1"),
         ({"epochs": 0}, "epochs must be greater than or equal to 1, not 0"),
-        ({"epochs": 2, "steps": 3}, "either epochs \\(2\\) or steps \\(3\\)"),
+        ({"epochs": 2, "steps": 3}, "^give either epochs \\(2\\) or steps \\(3\\), not both$"),
         ({"schedule": "cosin"}, "unknown schedule 'cosin', allowed are constant, cosine; did you mean 'cosine'"),
         ({"epoch": 3}, "unknown setting 'epoch', .*did you mean 'epochs'"),
         ({"views": {"noise": 1.0}}, "say which views"),

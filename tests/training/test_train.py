@@ -8,6 +8,9 @@ from torch import nn
 
 import twofold
 from twofold.errors import BadInput, Diverged, Failed
+from twofold.networks import EMA
+from twofold.objectives import BYOL
+from twofold.predictors import Linear
 from twofold.records import Loss
 from twofold.training import Quiet, checkpoint
 from twofold.training.folder import RunFolder
@@ -165,7 +168,7 @@ def test_an_output_folder_that_cannot_be_made_is_one_sentence(tmp_path):
 
 def test_resuming_with_other_settings_is_refused_and_with_the_same_is_not(run):
     given = {**SMALL, "method": "byol", "out": run.folder.path, "resume": True}
-    with pytest.raises(BadInput, match=r"was started with lr None, not 0\.5"):
+    with pytest.raises(BadInput, match=r"was started with lr 0\.003, not 0\.5"):
         twofold.train(**given, steps=6, lr=0.5)
     assert twofold.train(**given, steps=6, watch_every=3).folder.path == run.folder.path
     assert twofold.train(out=run.folder.path, resume=True, observer=Quiet()).record.step == 6
@@ -210,10 +213,105 @@ def test_weights_that_are_no_numbers_are_never_a_checkpoint(tmp_path):
         assert all(weight.isfinite().all() for weight in weights.values())
 
 
-def test_a_disk_that_is_full_is_one_sentence(tmp_path, monkeypatch):
-    def full(self, rows):
-        raise OSError(28, "No space left on device")
+def test_a_norm_that_overflows_is_a_divergence_and_no_traceback(tmp_path):
+    with pytest.raises(Diverged, match="learning rate of 1e"):
+        twofold.train(
+            vectors(), steps=30, lr=1e30, clip=1e30, warmup=0.0, optimizer="sgd", out=tmp_path / "run", **SMALL
+        )
 
-    monkeypatch.setattr(RunFolder, "append_metrics", full)
-    with pytest.raises(Failed, match=r"metrics.jsonl cannot be written: No space left on device"):
-        twofold.train(vectors(), steps=2, out=tmp_path / "run", **SMALL)
+
+class Tied(nn.Module):
+    """Two layers with one weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = nn.Linear(5, 5, bias=False)
+        self.other = nn.Linear(5, 5, bias=False)
+        self.other.weight = self.one.weight
+
+    def forward(self, x):
+        return self.other(self.one(x).relu())
+
+
+def test_tied_weights_stay_tied(tmp_path):
+    made = twofold.train(vectors(), encoder=Tied(), steps=2, out=tmp_path / "run", **SMALL)
+    assert made.encoder.one.weight is made.encoder.other.weight
+    again = twofold.load(tmp_path / "run", encoder=Tied())
+    assert np.array_equal(again.embed(vectors()), made.embed(vectors()))
+
+
+def test_an_encoder_that_comes_in_evaluation_mode_is_trained_all_the_same(tmp_path):
+    mine = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4)).eval()
+    made = twofold.train(vectors(), encoder=mine, steps=3, out=tmp_path / "run", **SMALL)
+    assert made.encoder[1].num_batches_tracked == 6
+    assert mine[1].num_batches_tracked == 0
+
+
+@pytest.mark.parametrize(
+    "samples",
+    [
+        np.zeros((2, 24, 24, 1), np.uint8),
+        np.zeros((1, 24, 24), np.uint8),
+        np.zeros((2, 1, 24, 24), np.float32),
+        np.zeros((0, 1, 24, 24), np.uint8),
+        np.zeros((2, 576), np.float32),
+    ],
+)
+def test_samples_that_are_no_such_images_are_refused(run, samples):
+    with pytest.raises(BadInput, match=r"takes bytes \(uint8\) of shape \(n, 1, height, width\), not torch"):
+        run.embed(samples)
+
+
+def test_vectors_of_another_dimension_or_with_holes_are_refused(tmp_path):
+    made = twofold.train(vectors(), steps=1, out=tmp_path / "run", **SMALL)
+    with pytest.raises(BadInput, match=r"takes numbers of shape \(n, 5\)"):
+        made.embed(np.zeros((3, 1), np.float32))
+    with pytest.raises(BadInput, match="not finite numbers"):
+        made.embed(np.full((3, 5), np.nan, np.float32))
+
+
+def test_data_of_ones_own_must_be_given_again(tmp_path):
+    made = twofold.train(vectors(), steps=1, out=tmp_path / "run", **SMALL)
+    again = twofold.load(tmp_path / "run")
+    assert np.array_equal(again.embed(vectors()), made.embed(vectors()))
+    with pytest.raises(BadInput, match=r"trained on data of your own .*give them as data="):
+        again.evaluate()
+    assert twofold.load(tmp_path / "run", data=vectors()).evaluate() == made.evaluation
+
+
+def test_a_run_does_not_go_on_with_other_data(tmp_path):
+    given = {**SMALL, "steps": 3, "out": tmp_path / "run"}
+    twofold.train(vectors(), **given)
+    (tmp_path / "run" / "status.json").unlink()
+    with pytest.raises(BadInput, match=r"was started with data|the data have changed"):
+        twofold.train(vectors(90), resume=True, **given)
+
+
+def test_a_file_is_found_again_from_another_folder(tmp_path, monkeypatch):
+    np.save(tmp_path / "x.npy", vectors())
+    monkeypatch.chdir(tmp_path)
+    twofold.train("x.npy", steps=1, out="run", **SMALL)
+    monkeypatch.chdir("/")
+    assert len(twofold.load(tmp_path / "run").source.pool) > 0
+
+
+def test_a_method_of_ones_own_has_a_run_like_any_other(tmp_path):
+    mine = twofold.Method("mine", BYOL(), Linear(), EMA(0.5))
+    given = {**SMALL, "steps": 2, "out": tmp_path / "run"}
+    twofold.train(vectors(), method=mine, **given)
+    again = twofold.load(tmp_path / "run")
+    assert (again.settings.method, again.settings.target) == ("mine", EMA(0.5))
+    assert [record.settings["method"] for _, record in twofold.runs(tmp_path)] == ["mine"]
+
+
+def test_evaluating_the_best_checkpoint_says_whose_it_is(run):
+    best = twofold.load(run.folder.path, "best")
+    assert best.step in (3, 6)
+    assert best.evaluate().step == best.step
+    run.evaluate()
+
+
+def test_weights_that_do_not_fit_are_a_sentence(tmp_path):
+    twofold.train(vectors(), encoder=nn.Linear(5, 4), steps=1, out=tmp_path / "run", **SMALL)
+    with pytest.raises(Failed, match="do not fit the encoder"):
+        twofold.load(tmp_path / "run", encoder=nn.Linear(5, 3))

@@ -20,11 +20,15 @@ def run(words: list[str]) -> int:
     parser.add_argument("--steps", type=int, default=STEPS, help=f"steps of each of both runs (default: {STEPS})")
     chosen = parser.parse_args(words)
     from twofold.report import write_report
-    from twofold.training import train
+    from twofold.training import settings, train
 
     out, control_out = Path(chosen.out), Path(f"{chosen.out}-no-predictor")
-    _clear(out, "simclr")
-    _clear(control_out, "no-predictor")
+    earlier = [
+        folder for folder, method in ((out, "simclr"), (control_out, "no-predictor")) if _replaceable(folder, method)
+    ]
+    settings({"steps": chosen.steps})  # refuses what cannot be before anything is removed
+    for folder in earlier:
+        shutil.rmtree(folder)
     main = train(method="simclr", steps=chosen.steps, out=out)
     control = train(method="no-predictor", steps=chosen.steps, out=control_out)
     page = main.folder.report_file
@@ -40,17 +44,18 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def _clear(folder: Path, method: str) -> None:
-    """Make room where the last demo was; nothing else is ever removed."""
+def _replaceable(folder: Path, method: str) -> bool:
+    """Tell whether an earlier demo is there; anything else that is there is refused."""
     from twofold.training import as_mapping, settings
     from twofold.training.folder import RunFolder
 
     before = RunFolder(folder)
     if not folder.exists():
-        return
+        return False
     if not before.exists() or before.running():
         raise BadInput(f"{folder} is no earlier demo that could be replaced: choose another --out")
-    stored = before.settings()
-    if as_mapping(stored) != as_mapping(settings({"method": method, "encoder": stored.encoder, "steps": stored.steps})):
+    stored = as_mapping(before.settings())
+    own = {name: stored[name] for name in ("encoder", "lr", "steps")}
+    if stored != as_mapping(settings({"method": method, **own})):
         raise BadInput(f"{folder} holds a run that is no demo: choose another --out")
-    shutil.rmtree(folder)
+    return True

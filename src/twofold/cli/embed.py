@@ -38,6 +38,7 @@ def run(words: list[str]) -> int:
     parser.add_argument("--projections", action="store_true", help="write projections in place of features")
     parser.add_argument("--checkpoint", choices=("last", "best"), default="last", help="whose weights (default: last)")
     chosen = parser.parse_args(words)
+    from twofold.data import open_split
     from twofold.training import load
     from twofold.training.display import usual_observer
 
@@ -46,7 +47,9 @@ def run(words: list[str]) -> int:
     observer = usual_observer()
     try:
         spec = chosen.data or finished.settings.data
-        split = _split(spec, chosen.data_root or finished.settings.data_root, chosen.split, finished, observer.progress)
+        root = chosen.data_root or finished.settings.data_root
+        size = finished.plan.shape[-1] if len(finished.plan.shape) == 3 else None
+        split = open_split(spec, chosen.split, None if root is None else Path(root), size, observer.progress)
         blocks = _blocks(finished, split, chosen.projections, observer.progress)
         dim = _write(out, blocks, split)
     finally:
@@ -66,21 +69,6 @@ def _checked(out: Path) -> Path:
     if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
         raise BadInput(f"the folder '{out.parent}' for {out.name} is not there or cannot be written to")
     return out
-
-
-def _split(spec: str, root: str | None, part: str, finished: "Run", progress: "Progress") -> "Split":
-    """Take folders and files whole and in their order, and one part of a data set with a name."""
-    from twofold.data import folder_split, open_data, vector_split
-
-    if Path(spec).is_dir():
-        return folder_split(spec, finished.plan.shape[-1], progress)
-    if Path(spec).is_file():
-        return vector_split(spec)
-    source = open_data(spec, None if root is None else Path(root), progress=progress)
-    split: Split | None = getattr(source, part)
-    if split is None:
-        raise BadInput(f"'{spec}' has no {part} split, allowed are train and validation")
-    return split
 
 
 def _blocks(finished: "Run", split: "Split", projections: bool, progress: "Progress") -> Iterator[NDArray[np.float32]]:
@@ -114,13 +102,13 @@ def _whole_or_nothing(out: Path) -> Iterator[Path]:
 
 def _write_npy(part: Path, blocks: Iterator[NDArray[np.float32]], split: "Split") -> int:
     first = next(blocks)
-    table = np.lib.format.open_memmap(part, mode="w+", dtype=np.float32, shape=(len(split), first.shape[1]))
-    row = 0
-    for block in itertools.chain([first], blocks):
-        table[row : row + len(block)] = block
-        row += len(block)
-    table.flush()
-    return int(table.shape[1])
+    shape = (len(split), first.shape[1])
+    header = {"descr": np.lib.format.dtype_to_descr(first.dtype), "fortran_order": False, "shape": shape}
+    with part.open("wb") as file:  # not a mapped file: a disk that is full must be an error, not a signal
+        np.lib.format.write_array_header_2_0(file, header)
+        for block in itertools.chain([first], blocks):
+            file.write(np.ascontiguousarray(block).data)
+    return int(shape[1])
 
 
 def _write_npz(part: Path, blocks: Iterator[NDArray[np.float32]], split: "Split") -> int:

@@ -74,6 +74,8 @@ def _put(flags: Nested, path: list[str], value: Any, word: str) -> None:
     *outer, last = path
     for part in outer:
         held = flags.get(part, {})
+        if not isinstance(held, str | dict):
+            raise BadInput(f"the flag {word} does not fit --{part}, which is given as a value")
         flags[part] = {"kind": held} if isinstance(held, str) else held
         flags = flags[part]
     if last in flags and not isinstance(flags[last], dict):

@@ -6,7 +6,7 @@ from typing import Any
 from twofold.cli.flags import fields, help_of, read
 from twofold.cli.parser import print_json
 from twofold.cli.show import plain, show_evaluation
-from twofold.errors import BadInput
+from twofold.errors import BadInput, unknown
 
 OWN_FLAGS = """
   --out DIR       folder of the run (default: a new one in runs/)
@@ -31,11 +31,19 @@ def run(words: list[str]) -> int:
         raise BadInput(f"'{alone[0]}' is no flag: settings are written as --name value; --help lists them")
     out, config, resume = flags.pop("out", None), flags.pop("config", None), flags.pop("resume", False)
     as_json = flags.pop("json", False)
+    for name, value in (("out", out), ("config", config), ("data", flags.get("data"))):
+        if value is not None and not isinstance(value, str):
+            raise BadInput(f"--{name} takes one value")
     if config is not None:
         below = mapping_from_yaml(Path(config))
         if "method" in flags:
             below = {name: value for name, value in below.items() if name not in AXES}
+        if "steps" in flags or "epochs" in flags:
+            below = {name: value for name, value in below.items() if name not in ("steps", "epochs")}
         flags = overlay(below, flags)
+        for name in flags:
+            if name not in fields(TrainSettings):
+                raise unknown("setting", name, fields(TrainSettings))
     finished = train(**flags, out=out, resume=resume)
     evaluation = finished.evaluation
     assert evaluation is not None

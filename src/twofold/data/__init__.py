@@ -2,10 +2,10 @@
 
 from twofold.data.augmentation import Augmentation
 from twofold.data.cache import cache_root
-from twofold.data.catalogue import VIEW_PRESETS, Known, Views, known_data, open_data
+from twofold.data.catalogue import VIEW_PRESETS, Known, Views, known_data, known_names, open_data, open_split
 from twofold.data.digits import SceneViews
 from twofold.data.folder import folder_split
-from twofold.data.preparation import Preparation, preparation
+from twofold.data.preparation import Preparation, preparation, raw
 from twofold.data.published import data_root
 from twofold.data.source import Picturing, Source, Split, ViewMaker
 from twofold.data.vectors import AdditiveViews, ScramblingViews, vector_split
@@ -29,7 +29,10 @@ __all__ = [
     "data_root",
     "folder_split",
     "known_data",
+    "known_names",
     "open_data",
+    "open_split",
     "preparation",
+    "raw",
     "vector_split",
 ]

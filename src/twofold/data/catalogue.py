@@ -12,12 +12,12 @@ from pydantic import Field, ValidationError
 
 from twofold.data.binary import exists
 from twofold.data.digits import SceneViews, digits
-from twofold.data.folder import folder
+from twofold.data.folder import folder, folder_split
 from twofold.data.parts import enough, existing, three_parts
 from twofold.data.published import PUBLISHED, VIEWS_OF_CLOTHES, VIEWS_OF_DIGITS, channel_statistics, find, published
 from twofold.data.source import Source, Split
 from twofold.data.vector_files import READERS
-from twofold.data.vectors import AdditiveViews, ScramblingViews, VectorViews, vectors
+from twofold.data.vectors import AdditiveViews, ScramblingViews, VectorViews, vector_split, vectors
 from twofold.data.views import IMAGE_PRESETS, ImageViews
 from twofold.errors import BadInput, unknown
 from twofold.records import Progress, silent
@@ -84,6 +84,24 @@ def open_data(
         own = _fitting(views, ImageViews, spec) or PUBLISHED[spec].views
         return published(spec, root, _sized(own, image_size))
     return _path(_meant(spec), views, image_size, progress)
+
+
+def known_names() -> tuple[str, ...]:
+    """List the words that name a data set, whatever lies in the folder where one works."""
+    return ("digits", *PUBLISHED)
+
+
+def open_split(
+    spec: str, part: str, root: Path | None = None, image_size: int | None = None, progress: Progress = silent
+) -> Split:
+    """Open one part of a data set that has a name, or the whole of a folder or a file in its order."""
+    if spec not in known_names():
+        path = _meant(spec)
+        return folder_split(path, image_size, progress) if path.is_dir() else vector_split(path)
+    split: Split | None = getattr(open_data(spec, root, progress=progress), part)
+    if split is None:
+        raise BadInput(f"'{spec}' has no {part} split")
+    return split
 
 
 def _meant(spec: str | Path) -> Path:

@@ -87,11 +87,6 @@ class Source:
         return tuple(self.views.plain(self.train.take(slice(0, 1))).shape[1:])
 
 
-def prepared(split: Split, views: ViewMaker, rows: slice) -> Float[Tensor, "batch ..."]:
-    """Take rows of a split and prepare them for a network."""
-    return views.plain(split.take(rows))
-
-
 def stratified(labels: NDArray[np.int64] | int, shares: Sequence[float], seed: int) -> tuple[NDArray[np.int64], ...]:
     """Split rows at random into parts of these shares, each class alike; ``labels`` may be a bare count."""
     classes = np.zeros(labels, np.int64) if isinstance(labels, int) else labels

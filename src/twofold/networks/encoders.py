@@ -72,7 +72,8 @@ def feature_dim(encoder: nn.Module, shape: tuple[int, ...]) -> int:
     """
     mode = {part: part.training for part in encoder.modules()}
     try:
-        features = encoder.eval()(torch.zeros(2, *shape))
+        device = next((weight.device for weight in encoder.parameters()), torch.device("cpu"))
+        features = encoder.eval()(torch.zeros(2, *shape, device=device))
     except Exception as failure:
         raise BadInput(f"the encoder does not take samples of shape {shape}: {failure}") from failure
     finally:

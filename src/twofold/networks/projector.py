@@ -14,9 +14,9 @@ from twofold.records import STRICT
 class Projector:
     """A perceptron with one hidden layer: linear, BatchNorm without affine part, ReLU, linear, both with biases."""
 
-    hidden: Annotated[int, Field(ge=1)] = 512
+    hidden: Annotated[int, Field(ge=1, le=2**16)] = 512
     """Hidden units."""
-    dim: Annotated[int, Field(ge=1)] = 128
+    dim: Annotated[int, Field(ge=1, le=2**16)] = 128
     """Dimension d of the projections."""
     kind: Literal["mlp"] = field(default="mlp", kw_only=True)
 
@@ -38,7 +38,7 @@ class Projector:
 class LinearProjector:
     """One linear map without bias."""
 
-    dim: Annotated[int, Field(ge=1)] = 128
+    dim: Annotated[int, Field(ge=1, le=2**16)] = 128
     """Dimension d of the projections."""
     kind: Literal["linear"] = field(default="linear", kw_only=True)
 

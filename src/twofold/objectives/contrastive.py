@@ -29,7 +29,7 @@ class InfoNCE:
     where the sum has the positive and 2N − 2 negatives. Memory grows linearly with the batch.
     """
 
-    temperature: Annotated[float, Field(gt=0)] = 0.1
+    temperature: Annotated[float, Field(ge=1e-4, allow_inf_nan=False)] = 0.1
     """τ: the smaller, the more the nearest negatives weigh."""
     kind: Literal["infonce"] = field(default="infonce", kw_only=True)
 

@@ -48,7 +48,7 @@ class Linear(Predictor):
 class MLP(Predictor):
     """Two layers, with BatchNorm (without affine part) and ReLU between them: BYOL's predictor."""
 
-    hidden: Annotated[int, Field(ge=1)] = 512
+    hidden: Annotated[int, Field(ge=1, le=2**16)] = 512
     """Hidden units."""
     kind: Literal["mlp"] = field(default="mlp", kw_only=True)
 

@@ -63,7 +63,7 @@ def step_of(folder: Path, which: Which = "last") -> int:
 
 
 def _meaning(folder: Path, which: Which) -> str:
-    name = (folder / which).read_text().strip()
+    name = (folder / which).read_text(errors="replace").strip()
     if not name.removeprefix("step-").isdigit():
         raise Failed(f"{folder / which} should name a state like step-120, not '{name[:40]}'")
     return name
@@ -74,7 +74,7 @@ def _write(whole: Path, weights: Mapping[str, Tensor], state: Mapping[str, Any])
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     try:
-        save_file({name: weight.contiguous() for name, weight in weights.items()}, part / _WEIGHTS)
+        save_file(separate(weights), part / _WEIGHTS)
         rest = BytesIO()  # torch's own writer hides why a disk took no more
         torch.save(dict(state), rest)
         (part / _STATE).write_bytes(rest.getvalue())
@@ -85,6 +85,18 @@ def _write(whole: Path, weights: Mapping[str, Tensor], state: Mapping[str, Any])
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
+
+
+def separate(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Give every weight memory of its own, as safetensors wants it: tied weights are stored twice."""
+    seen: set[int] = set()
+    stored = {}
+    for name, weight in weights.items():
+        place = weight.untyped_storage().data_ptr()
+        stored[name] = weight.detach().clone() if place in seen else weight.detach()
+        stored[name] = stored[name].contiguous()
+        seen.add(place)
+    return stored
 
 
 def _to_disk(file: Path) -> None:

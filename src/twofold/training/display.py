@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 SECONDS_BETWEEN_LINES = 10.0
-LIVE = ("knn", "effective_rank")
 
 
 def usual_observer() -> Observer:

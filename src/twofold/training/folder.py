@@ -5,18 +5,20 @@ import importlib.metadata
 import json
 import os
 import platform
+import shlex
+import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
 import yaml
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from safetensors.torch import save as safetensors_bytes
 from torch import nn
 
@@ -24,9 +26,12 @@ from twofold.data import Preparation
 from twofold.errors import BadInput, Failed
 from twofold.files import write_atomically
 from twofold.records import Evaluation, Gallery, Row, RunRecord
+from twofold.training.checkpoint import separate
 from twofold.training.settings import TrainSettings, as_mapping, settings
 
 State = Literal["stopped", "diverged", "done"]
+Record = TypeVar("Record")
+LOCK = ".lock"
 _LARGEST_SETTINGS = 2**20
 
 
@@ -53,7 +58,11 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep every other process from training here."""
-        with (self.path / ".lock").open("a") as lock:
+        try:
+            lock = (self.path / LOCK).open("a")
+        except OSError as failure:
+            raise BadInput(f"the run folder {self.path} cannot be written to: {failure.strerror}") from failure
+        with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as taken:
@@ -65,20 +74,31 @@ class RunFolder:
     def running(self) -> bool:
         """Tell whether some process is training here now."""
         try:
-            with (self.path / ".lock").open("r") as lock:
+            with (self.path / LOCK).open("r") as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except FileNotFoundError:
+        except (FileNotFoundError, PermissionError):
             return False
         except OSError:
             return True
         return False
 
+    def how_to_go_on(self) -> str:
+        """Say how a run that stopped is resumed."""
+        return f"go on with: twofold train --resume --out {shlex.quote(str(self.path))}"
+
     def begin(self, chosen: TrainSettings, prepared: Preparation | None) -> None:
         """Write what the run is made of, before its first step; its settings come last, and make it a run."""
-        write_atomically(self.environment_file, _json(environment()))
+        try:
+            self._begin(chosen, prepared)
+        except Failed:
+            shutil.rmtree(self.path, ignore_errors=True)  # it never became a run
+            raise
+
+    def _begin(self, chosen: TrainSettings, prepared: Preparation | None) -> None:
+        _write(self.environment_file, _json(environment()))
         if prepared is not None:
-            write_atomically(self.preparation_file, _json(asdict(prepared)))
-        write_atomically(self.settings_file, to_yaml(chosen).encode())
+            _write(self.preparation_file, _json(asdict(prepared)))
+        _write(self.settings_file, to_yaml(chosen).encode())
 
     def settings(self) -> TrainSettings:
         """Read what the run is made of."""
@@ -89,11 +109,11 @@ class RunFolder:
     def preparation(self) -> Preparation | None:
         """Read how raw samples are prepared for the encoder; None where the run had views of somebody's own."""
         found = _read_json(self.preparation_file)
-        return None if found is None else TypeAdapter(Preparation).validate_python(found)
+        return None if found is None else _validated(self.preparation_file, Preparation, found)
 
     def set_status(self, state: State, step: int, steps: int) -> None:
         """Note how far the run is, and why it is not going on."""
-        write_atomically(self.status_file, _json({"state": state, "step": step, "steps": steps}))
+        _write(self.status_file, _json({"state": state, "step": step, "steps": steps}))
 
     def status(self) -> dict[str, Any]:
         """Read how far the run is."""
@@ -102,8 +122,11 @@ class RunFolder:
 
     def append_metrics(self, rows: Iterable[Row]) -> None:
         """Add rows to the log."""
-        with self.metrics_file.open("a") as log:
-            log.writelines(json.dumps(row) + "\n" for row in rows)
+        try:
+            with self.metrics_file.open("a") as log:
+                log.writelines(json.dumps(row) + "\n" for row in rows)
+        except OSError as failure:
+            raise _unwritable(self.metrics_file, failure) from failure
 
     def metrics(self) -> tuple[dict[str, float | int], ...]:
         """Read the log; a torn last line is no row."""
@@ -112,26 +135,22 @@ class RunFolder:
     def keep_metrics_to(self, step: int) -> None:
         """Forget what was logged after a step, which a resumed run will do again."""
         kept = "".join(json.dumps(row) + "\n" for row in self.metrics() if row["step"] <= step)
-        write_atomically(self.metrics_file, kept.encode())
+        _write(self.metrics_file, kept.encode())
 
     def write_evaluation(self, evaluation: Evaluation, gallery: Gallery | None) -> None:
         """Store what was measured, and pictures of it."""
         if gallery is not None:
-            write_atomically(self.gallery_file, _packed(gallery))
-        write_atomically(self.evaluation_file, _json(asdict(evaluation)))
+            _write(self.gallery_file, _packed(gallery))
+        _write(self.evaluation_file, _json(asdict(evaluation)))
 
     def write_encoder(self, encoder: nn.Module) -> None:
         """Store the trained encoder's weights alone, for use elsewhere."""
-        weights = {name: weight.detach().cpu().contiguous() for name, weight in encoder.state_dict().items()}
-        try:
-            write_atomically(self.encoder_file, safetensors_bytes(weights))
-        except OSError as failure:
-            raise Failed(f"{self.encoder_file} cannot be written: {failure.strerror}") from failure
+        _write(self.encoder_file, safetensors_bytes(separate(encoder.state_dict())))
 
     def evaluation(self) -> Evaluation | None:
         """Read what was measured."""
         found = _read_json(self.evaluation_file)
-        return None if found is None else TypeAdapter(Evaluation).validate_python(found)
+        return None if found is None else _validated(self.evaluation_file, Evaluation, found)
 
     def record(self) -> RunRecord:
         """Read all of it."""
@@ -170,10 +189,14 @@ def mapping_from_yaml(file: Path) -> dict[str, Any]:
         found = yaml.safe_load(text)
     except OSError as failure:
         raise BadInput(f"the settings {file} cannot be read: {failure.strerror}") from failure
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as failure:
+    except BadInput:  # a ValueError too, but a sentence already
+        raise
+    except (yaml.YAMLError, ValueError, RecursionError) as failure:
         raise BadInput(f"{file} is not YAML: {' '.join(str(failure).split())}") from failure
     if not isinstance(found, dict):
         raise BadInput(f"{file} should hold settings by name, not {type(found).__name__}")
+    if odd := [name for name in found if not isinstance(name, str)]:
+        raise BadInput(f"{file} should hold settings by name, and {odd[0]!r} is no name")
     return found
 
 
@@ -189,6 +212,27 @@ def environment() -> dict[str, Any]:
         "devices": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
         **{package: importlib.metadata.version(package) for package in packages},
     }
+
+
+def _write(file: Path, content: bytes) -> None:
+    try:
+        write_atomically(file, content)
+    except OSError as failure:
+        raise _unwritable(file, failure) from failure
+
+
+def _unwritable(file: Path, failure: OSError) -> Failed:
+    return Failed(f"{file} cannot be written: {failure.strerror}")
+
+
+def _validated(file: Path, record: type[Record], found: Any) -> Record:
+    """Check what a file holds."""
+    try:
+        return TypeAdapter(record).validate_python(found)
+    except ValidationError as invalid:
+        error = invalid.errors()[0]
+        place = ".".join(map(str, error["loc"])) or "it"
+        raise Failed(f"{file} is damaged: {place}: {error['msg'].lower()}") from invalid
 
 
 def _json(value: Any) -> bytes:
@@ -228,11 +272,11 @@ def _unpacked(file: Path) -> Gallery | None:
     try:
         with np.load(file, allow_pickle=False) as arrays:
             found: dict[str, Any] = {name: arrays[name] for name in arrays.files}
+        if "query_labels" in found:
+            found["query_labels"] = tuple(found["query_labels"].tolist())
+            found["neighbour_labels"] = tuple(tuple(row) for row in found["neighbour_labels"].tolist())
+        return Gallery(**found)
     except FileNotFoundError:
         return None
     except Exception as failure:
         raise Failed(f"{file} cannot be read: {failure}") from failure
-    if "query_labels" in found:
-        found["query_labels"] = tuple(found["query_labels"].tolist())
-        found["neighbour_labels"] = tuple(tuple(row) for row in found["neighbour_labels"].tolist())
-    return Gallery(**found)

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 
-from twofold.errors import Diverged, Failed, Interrupted
+from twofold.errors import Diverged, Interrupted
 from twofold.records import Row
 from twofold.training import checkpoint
 from twofold.training.folder import RunFolder
@@ -106,24 +106,19 @@ class Loop:
         self._flushed = time.monotonic()
         if not rows:
             return
-        self._write(rows)
+        self._folder.append_metrics(rows)
         for row in rows:
             if not math.isfinite(row["loss"]):
                 self._diverge(f"the loss is {row['loss']} at step {row['step']}")
         self._observer.advance(self._trainer.step, self._trainer.steps, rows[-1])
 
-    def _write(self, rows: list[dict[str, float | int]]) -> None:
-        try:
-            self._folder.append_metrics(rows)
-        except OSError as failure:
-            raise Failed(f"the log {self._folder.metrics_file} cannot be written: {failure.strerror}") from failure
-
     def look(self) -> None:
         """Measure kNN and effective rank, and keep the best weights by kNN where there are labels."""
         self._flush()
+        self._refuse_broken_weights()
         trainer = self._trainer
         seen = self._watch(trainer.student.dual.online, trainer.arithmetic)
-        self._write([{"step": trainer.step, **seen}])
+        self._folder.append_metrics([{"step": trainer.step, **seen}])
         self._observer.advance(trainer.step, trainer.steps, seen)
         if seen.get("knn", -math.inf) > self._best:
             self._best = seen["knn"]
@@ -132,12 +127,15 @@ class Loop:
     def save(self, *names: checkpoint.Which) -> None:
         """Write a checkpoint, but never one of weights that are not numbers."""
         self._flush()
+        self._refuse_broken_weights()
         trainer = self._trainer
-        if not trainer.finite():
-            self._diverge(f"a weight is no longer a number after step {trainer.step}")
         checkpoint.save(self._folder.checkpoints, trainer.weights(), trainer.state(), trainer.step, names)
         self._folder.set_status("stopped", trainer.step, trainer.steps)
         self._saved = time.monotonic()
+
+    def _refuse_broken_weights(self) -> None:
+        if not self._trainer.finite():
+            self._diverge(f"a weight is no longer a number after step {self._trainer.step}")
 
     def _diverge(self, what: str) -> None:
         trainer, place = self._trainer, self._folder.checkpoints
@@ -152,10 +150,7 @@ class Loop:
     def _stop(self) -> None:
         self.save("last")
         trainer = self._trainer
-        raise Interrupted(
-            f"stopped at step {trainer.step} of {trainer.steps}; go on with: "
-            f"twofold train --resume --out {self._folder.path}"
-        )
+        raise Interrupted(f"stopped at step {trainer.step} of {trainer.steps}; {self._folder.how_to_go_on()}")
 
 
 def _numbers(pending: list[Taken]) -> list[dict[str, float | int]]:

@@ -13,7 +13,7 @@ from torch import nn
 from twofold.records import STRICT
 
 Share = Annotated[float, Field(ge=0, lt=1)]
-Decay = Annotated[float, Field(ge=0)]
+Decay = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Group = dict[str, Any]
 
 

@@ -21,13 +21,18 @@ def derived(seed: int, purpose: int, index: int = 0) -> int:
     return int(np.random.SeedSequence((seed, purpose, index)).generate_state(1, np.uint64)[0] >> 1)
 
 
+def seed_all(seed: int) -> None:
+    """Seed the global generators."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002 - networks may use the legacy generator
+    torch.manual_seed(seed)
+
+
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Seed the global generators (which networks may use), and give them back as they were."""
     before = states()
-    random.seed(seed)
-    np.random.seed(seed % 2**32)  # noqa: NPY002 - networks may use the legacy generator
-    torch.manual_seed(seed)
+    seed_all(seed)
     try:
         yield
     finally:

@@ -11,14 +11,14 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from twofold.data import Source, ViewMaker, open_data, preparation
-from twofold.errors import BadInput, Failed
+from twofold.data import Source, ViewMaker, known_names, open_data, preparation, raw
+from twofold.errors import BadInput, Failed, Interrupted
 from twofold.networks import Branch
 from twofold.records import Evaluation, RunRecord
 from twofold.training import checkpoint
 from twofold.training.arithmetic import Arithmetic
 from twofold.training.display import usual_observer
-from twofold.training.folder import RunFolder
+from twofold.training.folder import LOCK, RunFolder
 from twofold.training.loop import Loop, Observer, Quiet
 from twofold.training.measure import Embeddings, evaluate, project_all
 from twofold.training.randomness import seeded
@@ -27,6 +27,8 @@ from twofold.training.student import Plan, plan
 from twofold.training.trainer import Trainer
 
 RUNS = Path("runs")
+OWN = "own: "
+"""Before the name of data that were given as a value: they cannot be opened again by their name."""
 Data = str | Path | Source | NDArray[Any]
 
 
@@ -34,11 +36,12 @@ class Run:
     """A trained representation: its encoder, what it was made from, and its folder."""
 
     def __init__(
-        self, folder: RunFolder, plan: Plan, branch: Branch, views: ViewMaker, source: Source | None = None
+        self, folder: RunFolder, plan: Plan, branch: Branch, step: int, views: ViewMaker, source: Source | None = None
     ) -> None:
         self.folder = folder
         self.plan = plan
         self.branch = branch.eval()
+        self.step = step
         self.views = views
         self._source = source
 
@@ -76,7 +79,7 @@ class Run:
 
     def project(self, samples: Tensor) -> Embeddings:
         """Give features and projections of raw samples."""
-        ready = self.views.plain(samples)
+        ready = self.views.plain(raw(samples, self.plan.shape))
         if tuple(ready.shape[1:]) != self.plan.shape:
             raise BadInput(f"this encoder takes samples of shape {self.plan.shape}, not {tuple(ready.shape[1:])}")
         return project_all(self.branch, ready)
@@ -84,8 +87,7 @@ class Run:
     def evaluate(self, observer: Observer | None = None) -> Evaluation:
         """Measure the encoder on held-out data; the numbers and pictures go into the run's folder."""
         progress = (observer or Quiet()).progress
-        step = self.folder.status()["step"]
-        measured, gallery = evaluate(self.branch, self.plan.encoder(), self.source, step, progress=progress)
+        measured, gallery = evaluate(self.branch, self.plan.encoder(), self.source, self.step, progress=progress)
         self.folder.write_evaluation(measured, gallery)
         return measured
 
@@ -109,7 +111,9 @@ def train(
     """
     given = dict(choices)
     if data is not None:
-        given["data"] = str(data) if isinstance(data, str | Path) else getattr(data, "name", "an array")
+        given["data"] = _named(data)
+    if isinstance(given.get("data_root"), str):
+        given["data_root"] = str(Path(given["data_root"]).expanduser().absolute())
     if encoder is not None:
         given["encoder"] = encoder if isinstance(encoder, str) else f"module:{type(encoder).__name__}"
     folder = RunFolder(Path(out)) if out is not None else None
@@ -119,7 +123,11 @@ def train(
         source = _source(chosen, data, observer)
         made = plan(chosen, source.shape, encoder if isinstance(encoder, nn.Module) else None)
         with seeded(chosen.seed):
-            return _carry_out(made, source, folder, resume, observer)
+            return (
+                _resumed(made, source, folder, observer)
+                if resume and folder
+                else _begun(made, source, folder, observer)
+            )
     finally:
         observer.close()
 
@@ -143,8 +151,11 @@ def load(
     made = plan(chosen, shape, encoder)
     dual = made.student().dual
     weights, _ = checkpoint.load(folder.checkpoints, which)
-    dual.load_state_dict(weights)
-    return Run(folder, made, dual.online, views, source)
+    try:
+        dual.load_state_dict(weights)
+    except RuntimeError as mismatch:
+        raise Failed(f"the weights in {folder.checkpoints} do not fit the encoder and settings of {path}") from mismatch
+    return Run(folder, made, dual.online, checkpoint.step_of(folder.checkpoints, which), views, source)
 
 
 def runs(root: str | Path = RUNS) -> list[tuple[Path, RunRecord]]:
@@ -187,35 +198,73 @@ def _refuse_taken(folder: RunFolder) -> None:
     if folder.exists():
         step = folder.status()["step"]
         raise BadInput(f"{path} already holds a run (step {step}): go on with --resume, or choose another --out")
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    try:
+        taken = path.exists() and (not path.is_dir() or any(file.name != LOCK for file in path.iterdir()))
+    except OSError as failure:
+        raise BadInput(f"the output folder {path} cannot be read: {failure.strerror}") from failure
+    if taken:
         raise BadInput(f"{path} is already there and is no run: choose another --out")
+
+
+def _named(data: Any) -> str:
+    """Name data for the settings, so that the run finds them again from any folder."""
+    if isinstance(data, Source):
+        return f"{OWN}{data.name}"
+    if isinstance(data, np.ndarray):
+        return f"{OWN}array of shape {data.shape}"
+    if not isinstance(data, str | Path):
+        raise BadInput(f"data must be a name, a path, an array or a Source, not {type(data).__name__}")
+    path = Path(data).expanduser()
+    return str(path.absolute()) if str(data) not in known_names() and path.exists() else str(data)
 
 
 def _source(chosen: TrainSettings, data: Data | None, observer: Observer) -> Source:
     """Open the data that the settings name, or those that were given."""
+    if data is None and chosen.data.startswith(OWN):
+        raise BadInput(f"the run was trained on data of your own ({chosen.data.removeprefix(OWN)}): give them as data=")
     root = None if chosen.data_root is None else Path(chosen.data_root)
     spec = chosen.data if data is None else data
     return open_data(spec, root, chosen.views, chosen.image_size, observer.progress)
 
 
-def _carry_out(made: Plan, source: Source, folder: RunFolder | None, resume: bool, observer: Observer) -> Run:
-    kept = None
-    if resume and folder is not None and checkpoint.exists(folder.checkpoints):
-        kept = checkpoint.load(folder.checkpoints)
-    trainer = Trainer(made, source, None if kept is None else Arithmetic(**kept[1]["arithmetic"]))
-    folder = _made(folder, f"{made.settings.method}-{Path(source.name).stem}")
+def _begun(made: Plan, source: Source, wished: RunFolder | None, observer: Observer) -> Run:
+    """Start a run; the folder is made when nothing is left that could be refused."""
+    trainer = Trainer(made, source)
+    folder = _made(wished, f"{made.settings.method}-{Path(source.name).stem}")
     with folder.locked():
-        if not resume:
-            _refuse_started(folder)
-            folder.begin(made.settings, preparation(source.views, made.shape))
+        _refuse_started(folder)
+        folder.begin(made.settings, preparation(source.views, made.shape))
         observer.say(_announcement(trainer, folder))
         trainer.start()
-        if kept is not None:
-            trainer.restore(*kept)
-            observer.say(f"going on from step {trainer.step} of {trainer.steps}")
+        return _trained(trainer, folder, observer)
+
+
+def _resumed(made: Plan, source: Source, folder: RunFolder, observer: Observer) -> Run:
+    """Go on from the last checkpoint, or from the start where none was made."""
+    with folder.locked():
+        if not checkpoint.exists(folder.checkpoints):
+            trainer = Trainer(made, source)
+            trainer.start()
+        else:
+            weights, state = checkpoint.load(folder.checkpoints)
+            trainer = Trainer(made, source, Arithmetic(**state["arithmetic"]))
+            trainer.start()
+            trainer.restore(weights, state)
+        observer.say(_announcement(trainer, folder))
+        if folder.status()["state"] == "done":
+            observer.say(f"{folder.path} is done: there is nothing to go on with")
+            return _run(trainer, folder)
+        observer.say(f"going on from step {trainer.step} of {trainer.steps}")
         folder.keep_metrics_to(trainer.step)
-        Loop(trainer, folder, observer).run()
+        return _trained(trainer, folder, observer)
+
+
+def _trained(trainer: Trainer, folder: RunFolder, observer: Observer) -> Run:
+    Loop(trainer, folder, observer).run()
+    try:
         return _finish(trainer, folder, observer)
+    except KeyboardInterrupt as asked:
+        raise Interrupted(f"all steps are done, the evaluation is not; {folder.how_to_go_on()}") from asked
 
 
 def _made(folder: RunFolder | None, stem: str) -> RunFolder:
@@ -254,9 +303,14 @@ def _announcement(trainer: Trainer, folder: RunFolder) -> str:
     )
 
 
+def _run(trainer: Trainer, folder: RunFolder) -> Run:
+    online = trainer.student.dual.online
+    return Run(folder, trainer.plan, online, trainer.step, trainer.source.views, trainer.source)
+
+
 def _finish(trainer: Trainer, folder: RunFolder, observer: Observer) -> Run:
     """Write the encoder, measure it, and call the run done."""
-    run = Run(folder, trainer.plan, trainer.student.dual.online, trainer.source.views, trainer.source)
+    run = _run(trainer, folder)
     folder.write_encoder(run.encoder)
     run.evaluate(observer)
     folder.set_status("done", trainer.step, trainer.steps)

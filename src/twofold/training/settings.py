@@ -10,7 +10,7 @@ from pydantic.dataclasses import dataclass
 
 from twofold.data import VIEW_PRESETS, Views
 from twofold.errors import BadInput, unknown
-from twofold.methods import AXES, Method, method
+from twofold.methods import AXES, Method, method, methods
 from twofold.networks import AnyProjector, Projector, Target
 from twofold.objectives import Objective
 from twofold.predictors import AnyPredictor
@@ -48,7 +48,7 @@ class TrainSettings:
     """Side to which a folder's images are brought once; None: 64."""
     encoder: str = "auto"
     """convnet, resnet18, resnet34, resnet50, mlp, linear or timm:NAME; auto: convnet for images, mlp for vectors."""
-    width: Count | None = None
+    width: Annotated[int, Field(ge=1, le=2**14)] | None = None
     """Channels of the first stage, or hidden units; None: the encoder's own."""
     stem: Literal["auto", "imagenet", "small"] = "auto"
     """First layers of a ResNet; auto: small below 64 pixels."""
@@ -60,13 +60,13 @@ class TrainSettings:
     batch_size: Annotated[int, Field(ge=2)] = 128
     """Samples a step, each in two views."""
     optimizer: Optimizer = AdamW()
-    lr: Annotated[float, Field(gt=0)] | None = None
+    lr: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Learning rate at its highest; None: the optimiser's usual one."""
     schedule: Literal["constant", "cosine"] = "cosine"
     """What the learning rate does after warming up."""
     warmup: Annotated[float, Field(ge=0, lt=1)] = 0.05
     """Share of the steps in which the learning rate rises."""
-    clip: Annotated[float, Field(gt=0)] | None = None
+    clip: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """Greatest norm of the gradient; None: no clipping."""
     precision: Literal["auto", "float32", "bf16"] = "auto"
     """Arithmetic of the networks; auto: what a quick probe finds fastest, memory layout included."""
@@ -107,7 +107,7 @@ def settings(given: Mapping[str, Any]) -> TrainSettings:
     """
     values = {name: value for name, value in given.items() if name not in AXES_OF_A_RUN}
     chosen = values.get("method", DEFAULT_METHOD)
-    point = chosen if isinstance(chosen, Method) else method(str(chosen))
+    point = chosen if isinstance(chosen, Method) else _point(str(chosen), given)
     values["method"] = point.name
     for axis, default in _defaults(point).items():
         values[axis] = _axis(axis, given.get(axis), default)
@@ -115,6 +115,14 @@ def settings(given: Mapping[str, Any]) -> TrainSettings:
         return _ADAPTER.validate_python(values)
     except ValidationError as invalid:
         raise BadInput(_sentence(invalid)) from invalid
+
+
+def _point(name: str, given: Mapping[str, Any]) -> Method:
+    """Find a row of the zoo; a method of somebody's own is known by its axes, which its run has written down."""
+    axes = {axis: given.get(axis) for axis in ("objective", "predictor", "target")}
+    if name in {row.name for row in methods()} or not all(isinstance(axis, Mapping) for axis in axes.values()):
+        return method(name)
+    return dataclasses.replace(methods()[0], name=name)
 
 
 def _defaults(point: Method) -> dict[str, Any]:
@@ -130,12 +138,12 @@ def _axis(axis: str, given: Any, default: Any) -> Any:
     if not isinstance(parts, Mapping):
         return parts
     kind = parts.get("kind", getattr(default, "kind", None))
-    if axis == "views" and kind in VIEW_PRESETS:
+    if axis == "views" and isinstance(kind, str) and kind in VIEW_PRESETS:
         default, kind = VIEW_PRESETS[kind], VIEW_PRESETS[kind].kind
     kinds = members(axis)
     if kind is None:
         raise BadInput(f"say which views before their parts: --views {', '.join(VIEW_PRESETS)}")
-    if kind not in kinds:
+    if not isinstance(kind, str) or kind not in kinds:
         raise unknown(axis, kind, VIEW_PRESETS if axis == "views" else kinds)
     known = [field.name for field in dataclasses.fields(kinds[kind])]
     for name in parts:
@@ -152,6 +160,8 @@ def overlay(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
         held = merged.get(name)
         if isinstance(held, Mapping) and isinstance(part, str):
             part = {"kind": part}
+        if isinstance(held, str) and isinstance(part, Mapping):
+            held = {"kind": held}
         if isinstance(held, Mapping) and isinstance(part, Mapping) and _same_kind(held, part):
             part = overlay(held, part)
         merged[name] = part
@@ -175,7 +185,10 @@ def _sentence(invalid: ValidationError) -> str:
     if error["type"] == "literal_error":
         allowed = [choice.strip("'") for choice in re.findall(r"'[^']*'", context["expected"])]
         return str(unknown(name, value, allowed))
-    wish = error["msg"].removeprefix("Value error, ").removeprefix("Input ").removeprefix("should be ")
+    if error["type"] == "value_error":
+        said = error["msg"].removeprefix("Value error, ")
+        return f"{name}: {said}" if name else said
+    wish = error["msg"].removeprefix("Input ").removeprefix("should be ")
     return f"{name} must be {wish[0].lower()}{wish[1:]}, not {value!r}"
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from twofold.networks import Dual, encoder, feature_dim
 from twofold.records import Loss, Pair
 from twofold.training.randomness import NETWORK, derived, seeded
-from twofold.training.settings import TrainSettings
+from twofold.training.settings import DEFAULT_EPOCHS, TrainSettings
 
 
 class Student(nn.Module):
@@ -56,7 +56,10 @@ class Plan:
 
 
 def plan(chosen: TrainSettings, shape: tuple[int, ...], custom: nn.Module | None = None) -> Plan:
-    """Settle the encoder that ``auto`` means for samples of this shape."""
+    """Settle what was left to us, so that the settings on disk mean the same when a default changes."""
     if chosen.encoder == "auto":
         chosen = replace(chosen, encoder="convnet" if len(shape) == 3 else "mlp")
+    if chosen.steps is None and chosen.epochs is None:
+        chosen = replace(chosen, epochs=DEFAULT_EPOCHS)
+    chosen = replace(chosen, lr=chosen.highest_lr)
     return Plan(chosen, shape, custom)

@@ -13,8 +13,7 @@ from twofold.data import Source
 from twofold.errors import BadInput
 from twofold.training.arithmetic import Arithmetic, choose
 from twofold.training.optimizers import groups, rate
-from twofold.training.randomness import NETWORK, VIEWS, Order, derived, restore, states
-from twofold.training.settings import DEFAULT_EPOCHS
+from twofold.training.randomness import NETWORK, VIEWS, Order, derived, restore, seed_all, states
 from twofold.training.student import Plan
 
 logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # our own announcement says the precision
@@ -39,14 +38,14 @@ class Trainer:
         self.plan = plan
         self.source = source
         self.order = Order(len(source.pool), source.visits, chosen.batch_size, chosen.seed)
-        self.steps = chosen.steps or (chosen.epochs or DEFAULT_EPOCHS) * self.order.steps_an_epoch
+        self.steps = chosen.steps or (chosen.epochs or 1) * self.order.steps_an_epoch
         self.step = 0
         student = plan.student()
         device = Fabric(accelerator="auto", devices=1).device
         self.arithmetic = arithmetic or choose(chosen.precision, student, plan.shape, device)
         mixed = self.arithmetic.precision == "bf16"
         self.fabric = Fabric(accelerator="auto", devices=1, precision="bf16-mixed" if mixed else "32-true")
-        self.student = self.arithmetic.module(student)
+        self.student = self.arithmetic.module(student).train()
         learners = groups(self.student.dual.learners(), chosen.optimizer.weight_decay)
         if not learners:
             raise BadInput(f"the encoder {chosen.encoder} with its projector has no weights to train")
@@ -63,7 +62,7 @@ class Trainer:
 
     def start(self) -> None:
         """Seed what the networks may draw from while they train."""
-        torch.manual_seed(derived(self.plan.settings.seed, NETWORK, 2))
+        seed_all(derived(self.plan.settings.seed, NETWORK, 2))
 
     def advance(self) -> Taken:
         """Take one step: gradient, optimiser, then the target."""
@@ -72,7 +71,9 @@ class Trainer:
         self._optimizer.zero_grad(set_to_none=True)
         self.fabric.backward(parts["loss"])
         if self.plan.settings.clip is not None:
-            self.fabric.clip_gradients(self._model, self._optimizer, max_norm=self.plan.settings.clip)
+            self.fabric.clip_gradients(
+                self._model, self._optimizer, max_norm=self.plan.settings.clip, error_if_nonfinite=False
+            )
         lr = self._set_rate()
         self._optimizer.step()
         self.student.dual.follow()
@@ -108,13 +109,18 @@ class Trainer:
         return {
             "step": self.step,
             "steps": self.steps,
+            "samples": len(self.source.pool),
             "optimizer": self._optimizer.state_dict(),
             "generators": states(),
             "arithmetic": vars(self.arithmetic),
         }
 
     def restore(self, weights: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-        """Go back to where a checkpoint was made."""
+        """Go back to where a checkpoint was made, with the same data."""
+        now = {"steps": self.steps, "samples": len(self.source.pool)}
+        then = {name: state[name] for name in now}
+        if now != then:
+            raise BadInput(f"the data have changed since the checkpoint: there were {then}, there are {now}")
         self.student.dual.load_state_dict(weights)
         self._optimizer.load_state_dict(state["optimizer"])
         restore(state["generators"])
