@@ -1,7 +1,5 @@
 """A straight answer to the first question: has it collapsed?"""
 
-import math
-
 import torch
 
 from twofold.evaluation import isotropic_rank
@@ -9,6 +7,8 @@ from twofold.records import Geometry, Verdict
 
 SAME = torch.finfo(torch.bfloat16).eps
 """Below this spread, mean cosines are 1 up to a rounding (2⁻⁷) of the coarsest numbers that networks are trained in."""
+
+SHARE_OF_ENTROPY = 0.25
 
 
 def verdict(features: Geometry, projections: Geometry) -> Verdict:
@@ -18,9 +18,9 @@ def verdict(features: Geometry, projections: Geometry) -> Verdict:
     projections have one direction. Projections are functions of the features: while they tell samples apart, so
     do the features, and once they do not, nothing is learned any more.
 
-    Dimensional collapse: the features have few directions left, that is less than half of the entropy that the
-    spectrum of isotropic noise has for as many samples and dimensions: nearer, in logarithms, to a line than to a
-    sphere. Projections are not asked for many: a good objective may need no more directions than classes.
+    Dimensional collapse: the features have few directions left, that is less than a quarter of the entropy that
+    the spectrum of isotropic noise has for as many samples and dimensions. A quarter is a convention: half would
+    condemn ten perfect clusters, which have nine directions and need no more (docs/log.md, 2026-11-19).
     """
     reasons = (_sameness(projections), _fullness(features, _few(features)), *_constancy(projections))
     if projections.spread < SAME or projections.effective_rank == 0 or features.effective_rank == 0:
@@ -29,11 +29,12 @@ def verdict(features: Geometry, projections: Geometry) -> Verdict:
     if features.effective_rank < _few(features):
         sentence = "Samples differ from each other, but their features fill only a few of their directions."
         return Verdict("partial", sentence, reasons)
-    return Verdict("alive", "Samples differ from each other, and their features fill many directions.", reasons)
+    directions = f"about {features.effective_rank:.0f} of {features.dim} directions"
+    return Verdict("alive", f"Samples differ from each other, and their features do so along {directions}.", reasons)
 
 
 def _few(cloud: Geometry) -> float:
-    return math.sqrt(isotropic_rank(cloud.samples, cloud.dim))
+    return float(isotropic_rank(cloud.samples, cloud.dim) ** SHARE_OF_ENTROPY)
 
 
 def _sameness(cloud: Geometry) -> str:
@@ -44,7 +45,7 @@ def _sameness(cloud: Geometry) -> str:
 def _fullness(cloud: Geometry, few: float) -> str:
     return (
         f"the features have an effective rank of {cloud.effective_rank:.1f} in {cloud.dim} dimensions "
-        f"(few below {few:.1f}, the root of what isotropic noise has)"
+        f"(few below {few:.1f}, the fourth root of what isotropic noise has)"
     )
 
 
