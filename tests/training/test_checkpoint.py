@@ -76,6 +76,7 @@ assert sorted(path.name for path in folder.iterdir()) == ["last", "step-1"]
 
 def test_leftovers_of_a_killed_writer_go_with_the_next_write(tmp_path):
     (tmp_path / ".step-5.123").mkdir()
+    (tmp_path / ".last.abc").write_text("step-")
     checkpoint.save(tmp_path, WEIGHTS, {}, 6, ("last",))
     assert states(tmp_path) == ["last", "step-6"]
 

@@ -86,6 +86,7 @@ def test_killed_and_resumed_is_bit_for_bit_the_same(tmp_path, optimizer, moments
     assert all(torch.equal(expected[name], found[name]) for name in expected)
     assert logged(whole) == logged(broken)
     assert not list(broken.glob("checkpoint/.*"))
+    assert [path.name for path in broken.glob(".*")] == [".lock"]
 
 
 @pytest.mark.slow

@@ -160,6 +160,15 @@ def test_a_run_that_cannot_begin_leaves_no_folder(tmp_path, monkeypatch):
     assert not made.path.exists()
 
 
+def test_what_a_killed_process_left_is_swept_away(folder):
+    (folder.path / ".status.json.abc").write_text("{")
+    (folder.path / ".lock").touch()
+    folder.sweep()
+    assert not (folder.path / ".status.json.abc").exists()
+    assert (folder.path / ".lock").exists()
+    assert folder.exists()
+
+
 def test_one_bad_folder_does_not_hide_the_others(folder, tmp_path):
     bad = RunFolder(tmp_path / "bad")
     bad.path.mkdir()

@@ -110,3 +110,5 @@ def _remove_unnamed(folder: Path) -> None:
     for path in folder.iterdir():
         if path.is_dir() and path.name not in named:
             shutil.rmtree(path, ignore_errors=True)
+        elif path.name.startswith("."):
+            path.unlink(missing_ok=True)

@@ -71,6 +71,12 @@ class RunFolder:
                 ) from taken
             yield
 
+    def sweep(self) -> None:
+        """Remove what a killed process left half-written; only for who holds the lock."""
+        for path in self.path.glob(".*"):
+            if path.name != LOCK and path.is_file():
+                path.unlink(missing_ok=True)
+
     def running(self) -> bool:
         """Tell whether some process is training here now."""
         try:

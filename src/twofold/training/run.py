@@ -242,6 +242,7 @@ def _begun(made: Plan, source: Source, wished: RunFolder | None, observer: Obser
 def _resumed(made: Plan, source: Source, folder: RunFolder, observer: Observer) -> Run:
     """Go on from the last checkpoint, or from the start where none was made."""
     with folder.locked():
+        folder.sweep()
         if not checkpoint.exists(folder.checkpoints):
             trainer = Trainer(made, source)
             trainer.start()
