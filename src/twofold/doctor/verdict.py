@@ -19,8 +19,8 @@ def verdict(features: Geometry, projections: Geometry) -> Verdict:
     do the features, and once they do not, nothing is learned any more.
 
     Dimensional collapse: the features have few directions left, that is less than a quarter of the entropy that
-    the spectrum of isotropic noise has for as many samples and dimensions. A quarter is a convention: half would
-    condemn ten perfect clusters, which have nine directions and need no more (docs/log.md, 2026-11-19).
+    the spectrum of isotropic noise has for as many samples and dimensions. A quarter is a convention, chosen after
+    half had condemned ten perfect clusters and nearly the demo's own encoder (docs/log.md, 2026-11-19).
     """
     reasons = (_sameness(projections), _fullness(features, _few(features)), *_constancy(projections))
     if projections.spread < SAME or projections.effective_rank == 0 or features.effective_rank == 0:
