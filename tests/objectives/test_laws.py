@@ -8,6 +8,7 @@ import pytest
 import torch
 from memory import peak_bytes
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
 from roster import ROSTER, Formula, Member
 from torch import Tensor
 
@@ -45,6 +46,10 @@ def answer(loss: Formula, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     return value, *torch.autograd.grad(value, tensors, materialize_grads=True)
 
 
+def shapes(member: Member) -> list[tuple[int, int]]:
+    return [(n, dim) for n, dim in SHAPES if n >= member.fewest]
+
+
 def same(found: tuple[Tensor, ...], expected: tuple[Tensor, ...], **tolerance: float) -> None:
     for a, b in zip(found, expected, strict=True):
         torch.testing.assert_close(a, b, **tolerance)
@@ -58,24 +63,47 @@ def differs(value: Tensor, other: Tensor) -> bool:
 
 
 def follows_its_formula(member: Member, loss: Formula) -> None:
-    for n, dim in SHAPES:
-        same(answer(loss, leaves(n, dim)), answer(member.formula, leaves(n, dim)), **EXACT)
+    for n, dim in shapes(member):
+        if member.differentiable:
+            same(answer(loss, leaves(n, dim)), answer(member.formula, leaves(n, dim)), **EXACT)
         with torch.no_grad():
             torch.testing.assert_close(loss(paired(leaves(n, dim))), member.formula(paired(leaves(n, dim))), **EXACT)
 
 
 def has_the_gradient_of_its_value(member: Member, loss: Formula) -> None:
-    for n, dim in SHAPES[:3]:
+    if member.frozen is not None:
+        has_the_gradient_with_constants_held(member, loss)
+        return
+    for n, dim in shapes(member)[: 1 if member.slow else 3]:
         # Any upstream gradient but one, which backward could forget to multiply by.
         assert torch.autograd.gradcheck(
             lambda *z: -2.5 * loss(paired(z)), leaves(n, dim), atol=1e-6, rtol=1e-4, raise_exception=False
         )
 
 
+def has_the_gradient_with_constants_held(member: Member, loss: Formula) -> None:
+    """Compare with central differences of the formula in which what is no variable stays as it was."""
+    assert member.frozen is not None
+    tensors = leaves(4, 3)
+    _, *gradients = answer(loss, tensors)
+    still = member.frozen(paired(tuple(z.detach() for z in tensors)))
+    for i, gradient in enumerate(gradients):
+        for place in product(range(4), range(3)):
+            values = []
+            for side in (-1e-5, 1e-5):
+                moved = [z.detach().clone() for z in tensors]
+                moved[i][place] += side
+                values.append(still(paired(tuple(moved))))
+            torch.testing.assert_close(gradient[place], (values[1] - values[0]) / 2e-5, rtol=1e-5, atol=1e-8)
+
+
 def ignores_the_order_of_samples(member: Member, loss: Formula) -> None:
     pair = paired(leaves())
     order = torch.tensor([3, 1, 4, 0, 2])
-    torch.testing.assert_close(loss(changed(pair, lambda z: z[order])), loss(pair), **EXACT)
+    reordered = loss(changed(pair, lambda z: z[order]))
+    assert differs(reordered, loss(pair)) != member.order_free
+    if member.order_free:
+        torch.testing.assert_close(reordered, loss(pair), **EXACT)
 
 
 def ignores_a_common_rotation(member: Member, loss: Formula) -> None:
@@ -117,7 +145,8 @@ def keeps_its_precision_under_autocast(member: Member, loss: Formula) -> None:
     tensors = leaves(50, 8, torch.float32)
     expected = answer(loss, tensors)
     with torch.autocast("cpu", torch.bfloat16):
-        found = answer(loss, tensors)
+        reached = loss(paired(tensors))
+    found = reached, *torch.autograd.grad(reached, tensors, materialize_grads=True)
     same(found, expected, rtol=1e-5, atol=1e-5)
 
 
@@ -149,6 +178,16 @@ def of_changed(member: Member, change: Callable[[Tensor], Tensor]) -> Formula:
 
 def without_the_first_sample(member: Member) -> Formula:
     return of_changed(member, lambda z: z[1:])
+
+
+def of_sorted_samples(member: Member) -> Formula:
+    """Whatever the order was, it is the same one here."""
+
+    def loss(pair: Pair) -> Tensor:
+        order = pair.online[0][:, 0].argsort()
+        return value(member)(changed(pair, lambda z: z[order]))
+
+    return loss
 
 
 def without_the_first_coordinate(member: Member) -> Formula:
@@ -183,10 +222,9 @@ def with_noise(member: Member) -> Formula:
     return lambda pair: value(member)(pair) * (1 + 0.01 * torch.rand(()))
 
 
-def with_more_of_one_view(member: Member) -> Formula:
+def with_weight_on_one_view(member: Member) -> Formula:
     def loss(pair: Pair) -> Tensor:
-        weights = torch.linspace(1, 2, pair.online[0].shape[1], dtype=torch.float64)
-        return value(member)(Pair(*((first, second * weights) for first, second in vars(pair).values())))
+        return value(member)(pair) + 0.01 * sum(views[0].square().sum() for views in vars(pair).values())
 
     return loss
 
@@ -206,7 +244,9 @@ def off_by_one_part_in_a_billion(member: Member) -> Formula:
 LAWS: dict[Callable[[Member, Formula], None], Callable[[Member], Formula]] = {
     follows_its_formula: lambda member: member.wrong,
     has_the_gradient_of_its_value: with_a_smaller_gradient,
-    ignores_the_order_of_samples: without_the_first_sample,
+    ignores_the_order_of_samples: lambda member: (
+        without_the_first_sample(member) if member.order_free else of_sorted_samples(member)
+    ),
     ignores_a_common_rotation: lambda member: (
         without_the_first_coordinate(member) if member.rotation_free else of_lengths(member)
     ),
@@ -214,7 +254,7 @@ LAWS: dict[Callable[[Member, Formula], None], Callable[[Member], Formula]] = {
         with_weight_on_lengths(member) if member.scale_free else of_divided_vectors(member)
     ),
     ignores_which_view_is_first: lambda member: (
-        with_more_of_one_view(member) if member.swappable else averaged_over_both_orders(member)
+        with_weight_on_one_view(member) if member.swappable else averaged_over_both_orders(member)
     ),
     reaches_what_it_should: detached,
     is_the_same_every_time: with_noise,
@@ -233,19 +273,26 @@ def hold(monkeypatch):
     return lambda member, terms: member.blocks and monkeypatch.setattr(*member.blocks, terms)
 
 
-@every_member
-@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+def trials() -> list:
+    """Pair members with laws; what is solved in hundreds of passes is spared the watch over every operation."""
+    return [
+        pytest.param(member, law, id=f"{law.__name__}-{member}")
+        for member, law in product(ROSTER, LAWS)
+        if not (member.slow and law is needs_memory_linear_in_the_batch)
+    ]
+
+
+@pytest.mark.parametrize(("member", "law"), trials())
 def test_law(member, law, hold):
     hold(member, 256)
     law(member, value(member))
 
 
-@every_member
-@pytest.mark.parametrize(("law", "wrong"), LAWS.items(), ids=lambda law: law.__name__)
-def test_law_refutes_a_wrong_variant(member, law, wrong, hold):
+@pytest.mark.parametrize(("member", "law"), trials())
+def test_law_refutes_a_wrong_variant(member, law, hold):
     hold(member, 256)
     with pytest.raises(AssertionError):
-        law(member, wrong(member))
+        law(member, LAWS[law](member))
 
 
 @every_blockwise_member
@@ -297,6 +344,10 @@ def test_half_precision_is_computed_in_single_precision(member):
 @every_member
 def test_settings_go_through_plain_values_and_back(member):
     adapter = TypeAdapter(Objective)
+    if not member.plain:
+        with pytest.raises(PydanticSerializationError):
+            adapter.dump_python(member.objective, mode="json")
+        return
     assert adapter.validate_python(adapter.dump_python(member.objective, mode="json")) == member.objective
 
 

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from twofold.covariance.processes import averaged
 from twofold.errors import BadInput
 
 
@@ -23,6 +24,43 @@ def correlation(*views: Float[Tensor, "batch dim"], centred: bool = False) -> Fl
             outputs = outputs - outputs.mean(dim=0)
         moment = outputs.T @ outputs / len(outputs)
         return (moment + moment.T) / 2
+
+
+def cross_correlation(
+    first: Float[Tensor, "batch dim"], second: Float[Tensor, "batch dim"], standardised: bool = False
+) -> Float[Tensor, "dim dim"]:
+    """Average f₁ f₂ᵀ over the rows of two views (generalization, eq. 2), those of all processes.
+
+    ``standardised``: each coordinate of each view has mean 0 and variance 1 over the batch first (Zbontar et al. 2021,
+    Alg. 1); one that is constant there is 0.
+    """
+    with torch.autocast(first.device.type, enabled=False):
+        wide = torch.promote_types(first.dtype, torch.float32)
+        views = torch.stack((first.to(wide), second.to(wide)))
+        if standardised:
+            views = _standardised(views)
+        return averaged(views[0].T @ views[1] / views.shape[1])
+
+
+def _standardised(views: Float[Tensor, "views batch dim"]) -> Float[Tensor, "views batch dim"]:
+    """Give each coordinate of each view mean 0 and variance 1 over the batch of all processes, without overflow."""
+    size = averaged(views.detach().abs().mean(dim=1, keepdim=True))
+    views = views / size.where(size > 0, 1.0)
+    views = views - averaged(views.mean(dim=1, keepdim=True))
+    variance = averaged(views.square().mean(dim=1, keepdim=True))
+    varies = variance.detach() > (4 * torch.finfo(views.dtype).eps) ** 2  # less is the rounding of a constant
+    return views * variance.where(varies, 1.0).rsqrt().where(varies, 0.0)
+
+
+def distance_from_identity(matrix: Float[Tensor, "dim dim"]) -> Float[Tensor, ""]:
+    """‖M − I‖² in the Frobenius norm: L_cor where M is Λ = E f fᵀ (generalization, eq. 8)."""
+    identity = torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
+    return (matrix - identity).square().sum()
+
+
+def generalisation_bound(correlation_distance: Float[Tensor, ""], dim: int, classes: int) -> Float[Tensor, ""]:
+    """L_bound = 2 L_cor/d² + (K − d)/d², the part of the error bound that training changes (generalization, eq. 11)."""
+    return 2 * correlation_distance / dim**2 + (classes - dim) / dim**2
 
 
 class MovingCorrelation(nn.Module):

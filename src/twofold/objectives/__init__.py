@@ -4,10 +4,95 @@ from typing import Annotated
 
 from pydantic import Field
 
-from twofold.objectives.alignment import BYOL
-from twofold.objectives.contrastive import InfoNCE
+from twofold.covariance import (
+    alignment,
+    contrastive_covariance,
+    distance_from_identity,
+    generalisation_bound,
+    uniformity,
+)
+from twofold.objectives.alignment import BYOL, RAFT, Align, BYOLPrime, CrossModel
+from twofold.objectives.contrastive import (
+    MINE,
+    NCE,
+    Contrastive,
+    InfoNCE,
+    LiftedStructured,
+    MarginTriplet,
+    ModifiedTriplet,
+    NPlusOneTuplet,
+    Quadratic,
+    SimpleContrastive,
+    SoftTriplet,
+    Triplet,
+    TripletContrastive,
+)
+from twofold.objectives.importance import Custom, Direct, Entropy, Implied, Inverse, Regularised, Square, Tsallis
+from twofold.objectives.redundancy import BarlowTwins, CorrelationIdentity, Uniformity
+from twofold.objectives.weighted import PairWeighted
 
-Objective = Annotated[InfoNCE | BYOL, Field(discriminator="kind")]
+Objective = Annotated[
+    InfoNCE
+    | MINE
+    | Triplet
+    | SoftTriplet
+    | NPlusOneTuplet
+    | LiftedStructured
+    | ModifiedTriplet
+    | TripletContrastive
+    | Quadratic
+    | SimpleContrastive
+    | MarginTriplet
+    | NCE
+    | Contrastive
+    | PairWeighted
+    | BYOL
+    | BYOLPrime
+    | RAFT
+    | Align
+    | CrossModel
+    | BarlowTwins
+    | CorrelationIdentity
+    | Uniformity,
+    Field(discriminator="kind"),
+]
 """Any member of the room, told apart by its ``kind``."""
 
-__all__ = ["BYOL", "InfoNCE", "Objective"]
+__all__ = [
+    "BYOL",
+    "MINE",
+    "NCE",
+    "RAFT",
+    "Align",
+    "BYOLPrime",
+    "BarlowTwins",
+    "Contrastive",
+    "CorrelationIdentity",
+    "CrossModel",
+    "Custom",
+    "Direct",
+    "Entropy",
+    "Implied",
+    "InfoNCE",
+    "Inverse",
+    "LiftedStructured",
+    "MarginTriplet",
+    "ModifiedTriplet",
+    "NPlusOneTuplet",
+    "Objective",
+    "PairWeighted",
+    "Quadratic",
+    "Regularised",
+    "SimpleContrastive",
+    "SoftTriplet",
+    "Square",
+    "Triplet",
+    "TripletContrastive",
+    "Tsallis",
+    "Uniformity",
+    "alignment",
+    "contrastive_covariance",
+    "distance_from_identity",
+    "generalisation_bound",
+    "uniformity",
+]

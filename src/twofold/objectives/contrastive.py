@@ -1,90 +1,360 @@
-"""Contrastive losses: positives attract, all others repel."""
+"""Contrastive losses of two scalar functions: L = Σᵢ φ(Σ_{j≠i} ψ(dᵢ² − dᵢⱼ²)) (alpha_cl, eq. 1).
 
+dᵢ² is half the squared distance of an anchor to its other view, dᵢⱼ² that to a negative. All losses here are
+divided by the number of anchors, are computed block by block in memory linear in the batch, and see the batch of
+all processes. The rows of alpha_cl, Fig. 1 differ in φ and ψ alone, the losses of dual_networks, Sec. 3 in the
+number of negatives as well.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import field
-from typing import Annotated, Any, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
-from jaxtyping import Float
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
 
-from twofold.errors import BadInput
-from twofold.objectives.sphere import unit, widen
+from twofold.covariance.pairwise import Negatives, Other, Own, Rule, Terms, pairwise
+from twofold.covariance.sphere import unit, widen
 from twofold.records import STRICT, Loss, Pair
 
-_BLOCK = 2**20
-"""Similarities held at once: 4 MiB of float32, which stays in a core's cache."""
+Temperature = Annotated[float, Field(ge=1e-4, allow_inf_nan=False)]
+Margin = Annotated[float, Field(allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Scalar = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True, config=STRICT)
-class InfoNCE:
-    """The two-sided InfoNCE of SimCLR (dual_networks, eq. 2, with all other views of the batch as negatives).
+class Pairing(ABC):
+    """What every loss of pairs has: who is contrasted, where, and by which rule."""
 
-    The 2N normalised projections are contrasted with each other. For the view i, whose other view is i⁺,
+    normalised: bool = field(default=True, kw_only=True)
+    """Contrast directions only (ℓ₂ normalisation of the output); off: the vectors as they are."""
+    negatives: Negatives = field(default="views", kw_only=True)
+    """views: all other samples in both views (SimCLR); anchors: other anchors (the paper); a number H: H others."""
 
-        L = mean over i of −log exp(zᵢ·z_{i⁺}/τ) / Σ_{j≠i} exp(zᵢ·zⱼ/τ),
-
-    where the sum has the positive and 2N − 2 negatives. Memory grows linearly with the batch.
-    """
-
-    temperature: Annotated[float, Field(ge=1e-4, allow_inf_nan=False)] = 0.1
-    """τ: the smaller, the more the nearest negatives weigh."""
-    kind: Literal["infonce"] = field(default="infonce", kw_only=True)
+    @abstractmethod
+    def rule(self) -> Rule:
+        """Say what a row of distances costs."""
 
     def __call__(self, pair: Pair) -> Loss:
-        """Contrast the projections of the two views; target and predictor play no part."""
-        first, second = (unit(widen(view)) for view in pair.online)
-        if len(first) < 2:
-            raise BadInput(f"infonce contrasts samples with each other: it needs at least 2, not {len(first)}")
-        with torch.autocast(first.device.type, enabled=False):
-            cosine = (first * second).sum(dim=-1).mean()
-            repulsion = mean_log_sum_exp(torch.cat((first, second)), self.temperature)
-        value = repulsion - cosine / self.temperature
-        return Loss(value, {"cosine": cosine.detach(), "repulsion": repulsion.detach()})
+        """Contrast the online projections of the two views; target and predictor play no part."""
+        first, second = (widen(view) for view in pair.online)
+        if self.normalised:
+            first, second = unit(first), unit(second)
+        value = pairwise(first, second, self.rule(), self.negatives)
+        with torch.no_grad():
+            positive = (first - second).square().sum(dim=1).mean() / 2
+        return Loss(value, {"positive": positive})
 
 
-def mean_log_sum_exp(z: Float[Tensor, "views dim"], temperature: float) -> Float[Tensor, ""]:
-    """Mean over i of log Σ_{j≠i} exp(zᵢ·zⱼ/τ), block by block of rows: memory linear in the number of rows.
+class TwoFunctions(Pairing):
+    """A member of the family: a row costs φ(Σ ψ(u)) with uⱼ = d² − dⱼ² (alpha_cl, eq. 1)."""
 
-    Differentiable once.
+    @abstractmethod
+    def losses(self, differences: Other) -> Own:
+        """Compute φ(Σ ψ(u)) of every row; what is no pair has u = −∞."""
+
+    def importance(self, differences: Other) -> Other:
+        """Compute α = φ′(ξ) ψ′(u) (alpha_cl, eq. 4), which can be differentiated again where gradients are on."""
+        again = torch.is_grad_enabled()
+        with torch.enable_grad():
+            u = differences if differences.requires_grad else differences.detach().requires_grad_()
+            (alpha,) = torch.autograd.grad(self.losses(u).sum(), u, create_graph=again)
+        return alpha
+
+    def rule(self) -> Rule:
+        """Differentiate the rows."""
+
+        def terms(own: Own, other: Other) -> Terms:
+            with torch.enable_grad():
+                u = torch.sub(own[:, None], other).requires_grad_()
+                loss = self.losses(u)
+                (alpha,) = torch.autograd.grad(loss.sum(), u)
+            return Terms(loss.detach(), alpha.sum(dim=1), alpha)
+
+        return terms
+
+
+class Exponential(TwoFunctions):
+    """A member with ψ(u) = exp(u/τ + shift), which is summed in logarithms: no temperature overflows it."""
+
+    @property
+    @abstractmethod
+    def exponent(self) -> tuple[float, float]:
+        """Give τ and the shift of ψ."""
+
+    @abstractmethod
+    def phi_of_log(self, log_xi: Own) -> Own:
+        """Compute φ(ξ) from log ξ."""
+
+    def losses(self, differences: Other) -> Own:
+        """Compute φ(Σ ψ(u)) of every row."""
+        scale, shift = self.exponent
+        return self.phi_of_log(torch.logsumexp(differences / scale, dim=1) + shift)
+
+    def rule(self) -> Rule:
+        """Overwrite the block with its own derivative: the weights are the softmax that the sum needs anyway."""
+        scale, shift = self.exponent
+
+        def terms(own: Own, other: Other) -> Terms:
+            weights = other.mul_(-1 / scale)
+            largest = weights.amax(dim=1)
+            weights.sub_(largest[:, None]).exp_()
+            mass = weights.sum(dim=1)
+            with torch.enable_grad():
+                log_xi = (own / scale + largest + mass.log() + shift).requires_grad_()
+                loss = self.phi_of_log(log_xi)
+                (slope,) = torch.autograd.grad(loss.sum(), log_xi)
+            pull = slope / scale
+            return Terms(loss.detach(), pull, weights.mul_((pull / mass)[:, None]))
+
+        return terms
+
+
+class Plain(TwoFunctions):
+    """A member that is summed as it is written."""
+
+    averaged: ClassVar[bool] = False
+    """Whether ξ is divided by the number of negatives."""
+
+    @abstractmethod
+    def inner(self, differences: Other) -> Other:
+        """Compute ψ(u)."""
+
+    def outer(self, xi: Own) -> Own:
+        """Compute φ(ξ): the identity."""
+        return xi
+
+    def losses(self, differences: Other) -> Own:
+        """Compute φ(Σ ψ(u)) of every row."""
+        pairs = differences > -torch.inf
+        xi = self.inner(differences.where(pairs, 0.0)).where(pairs, 0.0).sum(dim=1)
+        return self.outer(xi / pairs.sum(dim=1) if self.averaged else xi)
+
+
+class Linear(Plain):
+    """A member whose φ and ψ are linear: all α are equal, and what is minimised are plain differences."""
+
+    def inner(self, differences: Other) -> Other:
+        """Compute u."""
+        return differences
+
+
+@dataclass(frozen=True, config=STRICT)
+class InfoNCE(Exponential):
+    """InfoNCE: φ(x) = τ log(ε + x), ψ(u) = exp(u/τ) (alpha_cl, eq. 2).
+
+    With ε = 1 and all other views as negatives it is τ times the loss of SimCLR, −log softmax of the positive
+    among all others; with ε = 0 the positive is not in the denominator.
     """
-    value: Tensor = _MeanLogSumExp.apply(z, temperature)  # type: ignore[no-untyped-call]
-    return value
+
+    temperature: Temperature = 0.1
+    """τ: the smaller, the more the nearest negatives weigh."""
+    epsilon: NotNegative = 1.0
+    """ε: how much of the positive stands in the denominator."""
+    kind: Literal["infonce"] = field(default="infonce", kw_only=True)
+
+    @property
+    def exponent(self) -> tuple[float, float]:
+        """Give τ and the shift of ψ."""
+        return self.temperature, 0.0
+
+    def phi_of_log(self, log_xi: Own) -> Own:
+        """Compute τ log(ε + ξ)."""
+        if self.epsilon == 0:
+            return self.temperature * log_xi
+        return self.temperature * (F.softplus(log_xi - math.log(self.epsilon)) + math.log(self.epsilon))
 
 
-class _MeanLogSumExp(torch.autograd.Function):
-    """The gradient is made in the forward pass, while the block's softmax is at hand: nothing is redone."""
+@dataclass(frozen=True, config=STRICT)
+class MINE(Exponential):
+    """MINE: φ(x) = log x, ψ(u) = exp u (alpha_cl, Fig. 1)."""
 
-    @staticmethod
-    def forward(ctx: Any, z: Tensor, temperature: float) -> Tensor:
-        gradient = torch.zeros_like(z) if ctx.needs_input_grad[0] else None
-        total = z.new_zeros(())
-        rows = max(1, _BLOCK // len(z))
-        for start in range(0, len(z), rows):
-            total += _add_block(z, start, min(start + rows, len(z)), temperature, gradient)
-        if gradient is not None:
-            ctx.save_for_backward(gradient.div_(len(z) * temperature))
-        return total.div_(len(z))
+    kind: Literal["mine"] = field(default="mine", kw_only=True)
+    exponent = (1.0, 0.0)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
-        (gradient,) = ctx.saved_tensors
-        return upstream * gradient, None
+    def phi_of_log(self, log_xi: Own) -> Own:
+        """Compute log ξ."""
+        return log_xi * 1.0
 
 
-def _add_block(z: Tensor, start: int, stop: int, temperature: float, gradient: Tensor | None) -> Tensor:
-    """Sum the log-sum-exps of these rows, and add their gradient (times τ) to all rows."""
-    block = z[start:stop]
-    softmax = (block @ z.T).div_(temperature)
-    softmax.diagonal(start).fill_(-torch.inf)
-    largest = softmax.amax(dim=1, keepdim=True)
-    softmax.sub_(largest).exp_()
-    mass = softmax.sum(dim=1, keepdim=True)
-    if gradient is not None:
-        softmax.div_(mass)
-        gradient[start:stop].addmm_(softmax, z)
-        gradient.addmm_(softmax.T, block)
-    return (largest + mass.log()).sum()
+@dataclass(frozen=True, config=STRICT)
+class Triplet(Plain):
+    """Triplet: φ(x) = x, ψ(u) = max(u + ε, 0) (alpha_cl, Fig. 1)."""
+
+    margin: Margin = 0.2
+    """ε: how much farther than the positive a negative should be, in halves of squared distances."""
+    kind: Literal["triplet"] = field(default="triplet", kw_only=True)
+
+    def inner(self, differences: Other) -> Other:
+        """Compute max(u + ε, 0)."""
+        return F.relu(differences + self.margin)
+
+
+@dataclass(frozen=True, config=STRICT)
+class SoftTriplet(Exponential):
+    """Soft triplet: φ(x) = τ log(1 + x), ψ(u) = exp(u/τ + ε) (alpha_cl, Fig. 1)."""
+
+    temperature: Temperature = 0.1
+    """τ: the smaller, the harder the margin."""
+    margin: Margin = 1.0
+    """ε: the margin in units of τ."""
+    kind: Literal["soft-triplet"] = field(default="soft-triplet", kw_only=True)
+
+    @property
+    def exponent(self) -> tuple[float, float]:
+        """Give τ and the shift of ψ."""
+        return self.temperature, self.margin
+
+    def phi_of_log(self, log_xi: Own) -> Own:
+        """Compute τ log(1 + ξ)."""
+        return self.temperature * F.softplus(log_xi)
+
+
+@dataclass(frozen=True, config=STRICT)
+class NPlusOneTuplet(Exponential):
+    """N + 1 tuplet: φ(x) = log(1 + x), ψ(u) = exp u (alpha_cl, Fig. 1)."""
+
+    kind: Literal["nplus1"] = field(default="nplus1", kw_only=True)
+    exponent = (1.0, 0.0)
+
+    def phi_of_log(self, log_xi: Own) -> Own:
+        """Compute log(1 + ξ)."""
+        return F.softplus(log_xi)
+
+
+@dataclass(frozen=True, config=STRICT)
+class LiftedStructured(Exponential):
+    """Lifted structured: φ(x) = max(log x, 0)², ψ(u) = exp(u + ε) (alpha_cl, Fig. 1)."""
+
+    margin: Margin = 1.0
+    """ε: the margin."""
+    kind: Literal["lifted"] = field(default="lifted", kw_only=True)
+
+    @property
+    def exponent(self) -> tuple[float, float]:
+        """Give the scale and the shift of ψ."""
+        return 1.0, self.margin
+
+    def phi_of_log(self, log_xi: Own) -> Own:
+        """Compute max(log ξ, 0)²."""
+        return F.relu(log_xi).square()
+
+
+@dataclass(frozen=True, config=STRICT)
+class ModifiedTriplet(Plain):
+    """Modified triplet: φ(x) = x, ψ(u) = sigmoid(c u) (alpha_cl, Fig. 1)."""
+
+    c: Positive = 10.0
+    """How steep the step from a good negative to a bad one is."""
+    kind: Literal["modified-triplet"] = field(default="modified-triplet", kw_only=True)
+
+    def inner(self, differences: Other) -> Other:
+        """Compute sigmoid(c u)."""
+        return torch.sigmoid(self.c * differences)
+
+
+@dataclass(frozen=True, config=STRICT)
+class TripletContrastive(Linear):
+    """Triplet contrastive: φ and ψ are the identity, so all α are 1 (alpha_cl, Fig. 1)."""
+
+    kind: Literal["triplet-contrastive"] = field(default="triplet-contrastive", kw_only=True)
+
+
+@dataclass(frozen=True, config=STRICT)
+class Quadratic(Linear):
+    """The quadratic loss: the mean of d² − dⱼ² over the negatives (alpha_cl, Sec. 6, as in its public code)."""
+
+    kind: Literal["quadratic"] = field(default="quadratic", kw_only=True)
+    averaged = True
+
+
+@dataclass(frozen=True, config=STRICT)
+class SimpleContrastive(Linear):
+    """The simple loss L_simp = r₊ − r₋ (dual_networks, Sec. 3), r₋ the mean over H negatives."""
+
+    negatives: Negatives = field(default=1, kw_only=True)
+    """views: all other samples in both views (SimCLR); anchors: other anchors; a number H: H others."""
+    kind: Literal["simple"] = field(default="simple", kw_only=True)
+    averaged = True
+
+
+@dataclass(frozen=True, config=STRICT)
+class MarginTriplet(Plain):
+    """The soft triplet L_tri^τ = τ log(1 + exp((r₊ − r₋ + r₀)/τ)) (dual_networks, Sec. 3), averaged over H negatives."""
+
+    temperature: Temperature = 0.1
+    """τ: in the limit of 0 it is max(r₊ − r₋ + r₀, 0)."""
+    margin: NotNegative = 1.0
+    """r₀: how much farther than the positive a negative should be, in halves of squared distances."""
+    negatives: Negatives = field(default=1, kw_only=True)
+    """views: all other samples in both views (SimCLR); anchors: other anchors; a number H: H others."""
+    kind: Literal["margin-triplet"] = field(default="margin-triplet", kw_only=True)
+    averaged = True
+
+    def inner(self, differences: Other) -> Other:
+        """Compute τ log(1 + exp((u + r₀)/τ))."""
+        return self.temperature * F.softplus((differences + self.margin) / self.temperature)
+
+@dataclass(frozen=True, config=STRICT)
+class NCE(Exponential):
+    """InfoNCE with H negatives, L_nce^τ (dual_networks, eq. 2): φ(x) = log(1 + x), ψ(u) = exp(u/τ)."""
+
+    temperature: Temperature = 0.1
+    """τ: the smaller, the more the nearest negatives weigh."""
+    negatives: Negatives = field(default=1, kw_only=True)
+    """views: all other samples in both views (SimCLR); anchors: other anchors; a number H: H others."""
+    kind: Literal["nce"] = field(default="nce", kw_only=True)
+
+    @property
+    def exponent(self) -> tuple[float, float]:
+        """Give τ and the shift of ψ."""
+        return self.temperature, 0.0
+
+    def phi_of_log(self, log_xi: Own) -> Own:
+        """Compute log(1 + ξ)."""
+        return F.softplus(log_xi)
+
+
+@dataclass(frozen=True, config=STRICT)
+class Contrastive(Plain):
+    """Any φ and ψ of one's own, as torch functions of each entry: for one's own loop, no settings file holds them."""
+
+    phi: Scalar
+    """φ, increasing."""
+    psi: Scalar
+    """ψ, increasing."""
+    kind: Literal["contrastive"] = field(default="contrastive", kw_only=True)
+
+    def inner(self, differences: Other) -> Other:
+        """Compute ψ(u)."""
+        return self.psi(differences)
+
+    def outer(self, xi: Own) -> Own:
+        """Compute φ(ξ)."""
+        return self.phi(xi)
+
+
+AnyContrastive = Annotated[
+    InfoNCE
+    | MINE
+    | Triplet
+    | SoftTriplet
+    | NPlusOneTuplet
+    | LiftedStructured
+    | ModifiedTriplet
+    | TripletContrastive
+    | Quadratic
+    | SimpleContrastive
+    | MarginTriplet
+    | NCE
+    | Contrastive,
+    Field(discriminator="kind"),
+]
+"""Any member of the family, told apart by its ``kind``."""

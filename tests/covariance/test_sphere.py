@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from twofold.objectives.sphere import unit, widen
+from twofold.covariance.sphere import unit, widen
 
 
 def points(dtype=torch.float64):
