@@ -11,8 +11,32 @@ from pydantic import TypeAdapter, ValidationError
 from twofold.data import Views
 from twofold.errors import BadInput, nearest, unknown
 from twofold.networks import EMA, Online, Target
-from twofold.objectives import BYOL, InfoNCE, Objective
-from twofold.predictors import MLP, AnyPredictor, NoPredictor
+from twofold.objectives import (
+    BYOL,
+    MINE,
+    NCE,
+    RAFT,
+    BarlowTwins,
+    BYOLPrime,
+    Direct,
+    Entropy,
+    InfoNCE,
+    Inverse,
+    LiftedStructured,
+    MarginTriplet,
+    ModifiedTriplet,
+    NPlusOneTuplet,
+    Objective,
+    PairWeighted,
+    Quadratic,
+    SimpleContrastive,
+    SoftTriplet,
+    Square,
+    Triplet,
+    TripletContrastive,
+    Tsallis,
+)
+from twofold.predictors import MLP, AnyPredictor, Linear, NoPredictor
 from twofold.records import Citation
 
 AXES: dict[str, Any] = {"objective": Objective, "predictor": AnyPredictor, "target": Target, "views": Views}
@@ -47,14 +71,103 @@ def _check(axis: str, value: Any) -> None:
         raise BadInput(f"{value!r} is no member of the axis {axis}: give one, as in predictor=Linear()") from invalid
 
 
+def _contrastive(name: str, objective: Any, citation: Citation, summary: str) -> Method:
+    """Make a row of a loss that needs neither predictor nor second network."""
+    return Method(name, objective, NoPredictor(), Online(), citation=citation, summary=summary)
+
+
 TABLE = (
-    Method(
+    _contrastive(
         "simclr",
         InfoNCE(temperature=0.2),
-        NoPredictor(),
-        Online(),
-        citation=Citation("dual_networks", "eq. 2"),
-        summary="Views of one sample attract, all others of the batch repel.",
+        Citation("alpha_cl", "eq. 2"),
+        "Views of one sample attract, all others of the batch repel.",
+    ),
+    _contrastive(
+        "simclr-simple",
+        SimpleContrastive(),
+        Citation("dual_networks", "Sec. 3"),
+        "The simple loss: one negative repels as strongly as the positive attracts.",
+    ),
+    _contrastive(
+        "simclr-triplet",
+        MarginTriplet(),
+        Citation("dual_networks", "Sec. 3"),
+        "The soft triplet loss: one negative should be farther than the positive by a margin.",
+    ),
+    _contrastive(
+        "simclr-nce",
+        NCE(),
+        Citation("dual_networks", "eq. 2"),
+        "InfoNCE with one negative a sample.",
+    ),
+    _contrastive("mine", MINE(), Citation("alpha_cl", "Fig. 1"), "The logarithm of a sum of exponentials."),
+    _contrastive(
+        "triplet", Triplet(), Citation("alpha_cl", "Fig. 1"), "Negatives within a margin repel, all as strongly."
+    ),
+    _contrastive(
+        "soft-triplet", SoftTriplet(), Citation("alpha_cl", "Fig. 1"), "InfoNCE whose negatives are moved by a margin."
+    ),
+    _contrastive("nplus1", NPlusOneTuplet(), Citation("alpha_cl", "Fig. 1"), "InfoNCE with a temperature of 1."),
+    _contrastive(
+        "lifted", LiftedStructured(), Citation("alpha_cl", "Fig. 1"), "The squared logarithm of a sum of exponentials."
+    ),
+    _contrastive(
+        "modified-triplet", ModifiedTriplet(), Citation("alpha_cl", "Fig. 1"), "A smooth step from near to far."
+    ),
+    _contrastive(
+        "triplet-contrastive",
+        TripletContrastive(),
+        Citation("alpha_cl", "Fig. 1"),
+        "Plain differences of squared distances, summed over the negatives.",
+    ),
+    _contrastive(
+        "quadratic",
+        Quadratic(),
+        Citation("alpha_cl", "Table 1"),
+        "Plain differences of squared distances, averaged over the negatives.",
+    ),
+    _contrastive(
+        "alpha-cl-entropy",
+        PairWeighted(Entropy()),
+        Citation("alpha_cl", "Sec. 6"),
+        "α-CL with the entropy as regulariser: the softmax of the distances.",
+    ),
+    _contrastive(
+        "alpha-cl-inverse",
+        PairWeighted(Inverse()),
+        Citation("alpha_cl", "Sec. 6"),
+        "α-CL with an inverse power as regulariser: distant pairs still weigh something.",
+    ),
+    _contrastive(
+        "alpha-cl-square",
+        PairWeighted(Square()),
+        Citation("alpha_cl", "Sec. 6"),
+        "α-CL with the square as regulariser: most pairs weigh nothing.",
+    ),
+    _contrastive(
+        "alpha-cl-tsallis",
+        PairWeighted(Tsallis()),
+        Citation("alpha_cl", "eq. 8a, our extension"),
+        "α-CL between entropy and square.",
+    ),
+    _contrastive(
+        "alpha-cl-direct",
+        PairWeighted(Direct()),
+        Citation("alpha_cl", "eq. 12"),
+        "α-CL with weights set directly from the distances.",
+    ),
+    _contrastive(
+        "alpha-cl-backprop",
+        PairWeighted(Entropy(), through_importance=True),
+        Citation("alpha_cl", "Table 1"),
+        "The ablation whose gradients pass through the weights too.",
+    ),
+    _contrastive(
+        "barlow-twins",
+        BarlowTwins(),
+        Citation("generalization", "eq. 2"),
+        "The cross-correlation of the two views becomes the identity.",
     ),
     Method(
         "byol",
@@ -79,6 +192,30 @@ TABLE = (
         EMA(0.996),
         citation=Citation("dual_networks", "eq. 11"),
         summary="BYOL without its predictor: the control that collapses.",
+    ),
+    Method(
+        "byol-prime",
+        BYOLPrime(),
+        MLP(),
+        EMA(0.996),
+        citation=Citation("raft", "eq. 7"),
+        summary="Align the two predictions, and run towards the teacher.",
+    ),
+    Method(
+        "raft",
+        RAFT(),
+        MLP(),
+        EMA(0.996),
+        citation=Citation("raft", "eq. 9"),
+        summary="Align the two predictions, and run away from the teacher.",
+    ),
+    Method(
+        "raft-tangential",
+        RAFT(tangential=True),
+        Linear(),
+        EMA(0.996),
+        citation=Citation("raft", "Table 1"),
+        summary="RAFT with a linear predictor, and gradients along the sphere alone.",
     ),
 )
 

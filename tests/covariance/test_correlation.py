@@ -3,7 +3,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twofold.covariance import MovingCorrelation, correlation
+from twofold.covariance import (
+    MovingCorrelation,
+    correlation,
+    cross_correlation,
+    distance_from_identity,
+    generalisation_bound,
+)
 from twofold.errors import BadInput
 
 
@@ -118,3 +124,40 @@ def test_half_precision_outputs_go_into_the_estimate():
 def test_a_momentum_outside_its_range_is_refused(momentum):
     with pytest.raises(BadInput, match=rf"must be in \[0, 1\), not {momentum}"):
         MovingCorrelation(4, momentum)
+
+
+def naive_cross(first, second, standardised):
+    n, dim = first.shape
+    rows = []
+    for view in (first, second):
+        mean = [sum(view[i, j] for i in range(n)) / n for j in range(dim)]
+        deviation = [(sum((view[i, j] - mean[j]) ** 2 for i in range(n)) / n) ** 0.5 for j in range(dim)]
+        rows.append([(row - torch.stack(mean)) / torch.stack(deviation) if standardised else row for row in view])
+    products = [torch.outer(a, b) for a, b in zip(*rows, strict=True)]
+    return torch.stack(products).mean(dim=0)
+
+
+@pytest.mark.parametrize("standardised", [False, True])
+def test_cross_correlation_is_the_mean_of_products(standardised):
+    draw = torch.Generator().manual_seed(0)
+    first, second = (torch.randn(7, 3, generator=draw, dtype=torch.float64) + 5 for _ in range(2))
+    found = cross_correlation(first, second, standardised)
+    torch.testing.assert_close(found, naive_cross(first, second, standardised))
+    assert not torch.allclose(found, naive_cross(first, second, not standardised))
+    assert not torch.allclose(found, cross_correlation(second, first, standardised))
+
+
+def test_a_constant_coordinate_has_no_standardised_correlation():
+    first = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
+    first[:, 1] = 1e6
+    found = cross_correlation(first, first, standardised=True)
+    torch.testing.assert_close(found.diagonal(), torch.tensor([1.0, 0.0, 1.0]))
+
+
+def test_the_distance_from_the_identity_and_the_bound_made_of_it():
+    matrix = torch.tensor([[1.5, 0.2], [-0.1, 0.0]])
+    distance = distance_from_identity(matrix)
+    torch.testing.assert_close(distance, torch.tensor(0.25 + 0.04 + 0.01 + 1.0))
+    assert distance_from_identity(torch.eye(4)) == 0
+    # generalization, eq. 11: 2/d² L_cor + (K − d)/d²
+    torch.testing.assert_close(generalisation_bound(distance, 2, 10), 2 / 4 * distance + (10 - 2) / 4)

@@ -66,7 +66,7 @@ def test_samples_do_not_repel_themselves():
 
 @pytest.mark.parametrize("rows_at_once", [1, 4, 10])
 def test_blocks_find_what_the_whole_finds(rows_at_once, monkeypatch):
-    monkeypatch.setattr(sys.modules["twofold.evaluation.alignment"], "ROWS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr(sys.modules["twofold.covariance.pairwise"], "_BLOCK", 10 * rows_at_once)
     points = cloud(10)
     assert uniformity(points) == pytest.approx(looped_uniformity(points), abs=1e-13)
 

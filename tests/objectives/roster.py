@@ -316,7 +316,10 @@ def uniformity(t: float, with_itself: bool = False) -> Formula:
         for view in pair.online:
             rows = [direction(z) for z in view]
             terms = [
-                torch.exp(-t * squared(a, b)) for i, a in enumerate(rows) for j, b in enumerate(rows) if with_itself or i != j
+                torch.exp(-t * squared(a, b))
+                for i, a in enumerate(rows)
+                for j, b in enumerate(rows)
+                if with_itself or i != j
             ]
             found.append(torch.stack(terms).mean().log())
         return (found[0] + found[1]) / 2
@@ -351,7 +354,9 @@ def _infonce(temperature: float, epsilon: float = 1.0, **settings) -> Member:
     )
 
 
-def _weighted(importance, weights: Weights, through: bool = False, solved: bool = False, plain=True, **settings) -> Member:
+def _weighted(
+    importance, weights: Weights, through: bool = False, solved: bool = False, plain=True, **settings
+) -> Member:
     """The whole distance of negatives is misread as half of it. ``solved``: α is known as a number alone."""
     objective = PairWeighted(importance, through, **settings)
     negatives, normalised = objective.negatives, objective.normalised
@@ -385,7 +390,6 @@ def _aligned(objective: Objective, terms: list, crossed: list, reaches: set[str]
 TEACHER = {"predicted", "target"}
 
 
-
 def _raft(beta: float, alpha: float) -> list:
     return [(alpha, *BOTH[1:]), *cross(-beta)]
 
@@ -408,9 +412,7 @@ ROSTER = [
     _family(MINE(), torch.log, torch.exp),
     _family(MINE(negatives="anchors"), torch.log, torch.exp),
     _family(Triplet(0.2), lambda x: x, lambda u: torch.clamp(u + 0.2, min=0)),
-    _family(
-        SoftTriplet(0.3, 0.7), lambda x: 0.3 * torch.log(1 + x), lambda u: torch.exp(u / 0.3 + 0.7)
-    ),
+    _family(SoftTriplet(0.3, 0.7), lambda x: 0.3 * torch.log(1 + x), lambda u: torch.exp(u / 0.3 + 0.7)),
     _family(NPlusOneTuplet(), lambda x: torch.log(1 + x), torch.exp),
     _family(LiftedStructured(1.0), lambda x: torch.clamp(torch.log(x), min=0) ** 2, lambda u: torch.exp(u + 1.0)),
     _family(ModifiedTriplet(10.0), lambda x: x, lambda u: 1 / (1 + torch.exp(-10.0 * u))),
@@ -456,17 +458,17 @@ ROSTER = [
     _aligned(RAFT(0.7, 1.3), _raft(1.3, 0.7), _raft(-1.3, 0.7), TEACHER),
     _aligned(RAFT(tangential=True), _raft(1.0, 1.0), _raft(-1.0, 1.0), TEACHER),
     _aligned(RAFT(normalised=False), _raft(1.0, 1.0), _raft(-1.0, 1.0), TEACHER),
-    Member(
-        BarlowTwins(), barlow(5e-3, standardised), barlow(5e-3, length_root_d), rotation_free=False, fewest=2
-    ),
-    Member(
-        BarlowTwins(1.0, "radius"), barlow(1.0, length_root_d), barlow(1.0, standardised), fewest=2
-    ),
+    Member(BarlowTwins(), barlow(5e-3, standardised), barlow(5e-3, length_root_d), rotation_free=False, fewest=2),
+    Member(BarlowTwins(1.0, "radius"), barlow(1.0, length_root_d), barlow(1.0, standardised), fewest=2),
     Member(
         CorrelationIdentity(), correlation_identity(length_root_d), correlation_identity(length_root_d, 2.0), fewest=2
     ),
     Member(
-        CorrelationIdentity(False), correlation_identity(list), correlation_identity(list, 2.0), scale_free=False, fewest=2
+        CorrelationIdentity(False),
+        correlation_identity(list),
+        correlation_identity(list, 2.0),
+        scale_free=False,
+        fewest=2,
     ),
     Member(Uniformity(), uniformity(2.0), uniformity(2.0, with_itself=True), fewest=2, blocks=(PAIRS, "_BLOCK")),
 ]

@@ -1,6 +1,6 @@
 """One of several processes: every objective of the roster on its share of a batch, by a network that all share.
 
-    python several.py RANK WORLD MEETING ANSWERS
+python several.py RANK WORLD MEETING ANSWERS
 """
 
 import os

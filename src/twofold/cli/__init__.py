@@ -13,6 +13,7 @@ COMMANDS = {
     "report": "draw one self-contained HTML page of a run",
     "runs": "list the runs on this disk",
     "methods": "list the methods",
+    "verify": "check what the papers state",
     "data": "list, fetch and check data sets",
     "bench": "measure speed against its limits",
 }

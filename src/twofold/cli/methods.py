@@ -39,12 +39,20 @@ def _values(member: Any) -> dict[str, Any] | None:
     """Read the settings of a member of a room, its kind first."""
     if member is None:
         return None
-    return {"kind": member.kind} | {field.name: getattr(member, field.name) for field in fields(member)}
+    found = {field.name: getattr(member, field.name) for field in fields(member)}
+    return {"kind": member.kind} | {
+        name: _values(value) if hasattr(value, "kind") else value for name, value in found.items()
+    }
 
 
 def _words(member: Any) -> str:
-    kind, *rest = _values(member).items()  # type: ignore[union-attr]
-    return f"{kind[1]}({', '.join(f'{name}={value}' for name, value in rest)})" if rest else str(kind[1])
+    """Name the kind, and the settings that are not its usual ones."""
+    told = []
+    for field in fields(member):
+        value = getattr(member, field.name)
+        if field.name != "kind" and value != field.default:
+            told.append(f"{field.name}={_words(value) if hasattr(value, 'kind') else value}")
+    return f"{member.kind}({', '.join(told)})" if told else str(member.kind)
 
 
 def _place(row: Any) -> str:

@@ -12,21 +12,34 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import torch
 from jaxtyping import Float
-from pydantic import Field
+from pydantic import BeforeValidator
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from twofold.covariance.processes import added_up, gathered, place, processes
-from twofold.errors import BadInput
+from twofold.errors import BadInput, nearest
 
-_BLOCK = 2**20
-"""Pairs held at once: 4 MiB of float32, which stays in a core's cache."""
+_BLOCK = 2**21
+"""Pairs held at once: 8 MiB of float32."""
+_WIDE = 2**15
+"""Rows with more pairs than this make larger blocks: all views are read anew for each, which costs more than memory."""
 _NARROW = 64
 """Rows of a block at least, so that its products are worth calling for."""
 
 Own = Float[Tensor, " anchors"]
 Other = Float[Tensor, "anchors negatives"]
-Negatives = Literal["views", "anchors"] | Annotated[int, Field(ge=1)]
+
+
+def _known(value: object) -> object:
+    """Refuse what names no negatives, in one sentence."""
+    named = str(value)
+    if value in ("views", "anchors") or (named.isdecimal() and int(named) > 0):
+        return value
+    close = nearest(named, ("views", "anchors"))
+    raise BadInput(f"unknown negatives '{value}', allowed are views, anchors or a number of them from 1{close}")
+
+
+Negatives = Annotated[Literal["views", "anchors"] | int, BeforeValidator(_known)]
 """Who is contrasted with an anchor.
 
 ``anchors``: view 1 of every other sample, the anchors being view 1 of each (alpha_cl, eq. 1). ``views``: both views
@@ -59,13 +72,6 @@ def pairwise(
 def fewest(negatives: Negatives) -> int:
     """Count the samples that a batch needs for an anchor to have its negatives."""
     return 2 if isinstance(negatives, str) else negatives + 1
-
-
-def negatives_of_each(negatives: Negatives, samples: int) -> int:
-    """Count the negatives of an anchor in a batch of so many samples."""
-    if isinstance(negatives, int):
-        return negatives
-    return samples - 1 if negatives == "anchors" else 2 * samples - 2
 
 
 class _Pairwise(torch.autograd.Function):
@@ -110,52 +116,60 @@ def _layout(views: Tensor, negatives: Negatives) -> _Layout:
     return _Layout(views[0], views[1], negatives, samples)
 
 
+class _Forces(NamedTuple):
+    """The gradient by anchors and by positives so far (alpha_cl, eqs. 51 and 52).
+
+    By an anchor it still lacks −``weight`` times the anchor, which is all that its pairs weigh: that comes at the end.
+    """
+
+    by_anchor: Tensor
+    by_positive: Tensor
+    weight: Tensor
+
+
 def _run(layout: _Layout, rule: Rule, own: int, differentiate: bool) -> tuple[Tensor, Tensor | None]:
     """Sum the losses of this process's own anchors, and their gradient by all views of the batch."""
     half = layout.anchors.square().sum(dim=1) / 2
     total = half.new_zeros(())
-    forces = torch.zeros_like(layout.anchors), torch.zeros_like(layout.positives)
-    both = layout.negatives == "views"
+    forces = _Forces(torch.zeros_like(layout.anchors), torch.zeros_like(layout.positives), torch.zeros_like(half))
     for start in range(place() * own, len(layout.anchors), layout.samples):
         for rows in _blocks(layout, start, start + own):
             total += _add_block(layout, half, rows, rule, forces if differentiate else None)
     if not differentiate:
         return total, None
-    if both:
-        by_anchor, by_positive = forces
-        return total, by_anchor.add_(by_positive.roll(layout.samples, 0)).unflatten(0, (2, -1))
-    return total, torch.stack(forces)
+    by_anchor = forces.by_anchor - forces.weight[:, None] * layout.anchors
+    if layout.negatives == "views":
+        return total, (by_anchor + forces.by_positive.roll(layout.samples, 0)).view(2, layout.samples, -1)
+    return total, torch.stack((by_anchor, forces.by_positive))
 
 
 def _blocks(layout: _Layout, start: int, stop: int) -> Iterator[slice]:
-    wide = len(layout.anchors)
-    rows = max(1, _BLOCK // wide)
+    rows = max(1, _BLOCK // min(len(layout.anchors), _WIDE))
     if isinstance(layout.negatives, int):
         rows = max(1, min(max(layout.negatives, _NARROW), math.isqrt(_BLOCK // 2)))
     for at in range(start, stop, rows):
         yield slice(at, min(at + rows, stop))
 
 
-def _add_block(
-    layout: _Layout, half: Tensor, rows: slice, rule: Rule, forces: tuple[Tensor, Tensor] | None
-) -> Tensor:
-    """Sum the losses of these rows, and add their gradient by anchors and by positives (alpha_cl, eqs. 51 and 52)."""
+def _add_block(layout: _Layout, half: Tensor, rows: slice, rule: Rule, forces: _Forces | None) -> Tensor:
+    """Sum the losses of these rows, and add what they contribute to the gradient."""
     anchors, columns = layout.anchors[rows], _columns(layout, rows)
     gap = anchors - layout.positives[rows]
     candidates, size = (layout.anchors, half) if columns is None else (layout.anchors[columns], half[columns])
     distances = torch.addmm(size, anchors, candidates.T, alpha=-1).add_(half[rows, None]).clamp_(min=0)
     loss, pull, push = rule(gap.square().sum(dim=1) / 2, _seen(distances, layout, rows))
     if forces is not None:
-        by_anchor, by_positive = forces
         push = _spread(push, layout, rows, len(candidates))
         attraction = pull[:, None] * gap
-        by_positive[rows] -= attraction
-        by_anchor[rows] += torch.addmm(attraction - push.sum(dim=1)[:, None] * anchors, push, candidates)
-        recoil = push.T @ anchors - push.sum(dim=0)[:, None] * candidates
+        forces.by_positive[rows] -= attraction
+        forces.by_anchor[rows] += torch.addmm(attraction, push, candidates)
+        forces.weight[rows] += push.sum(dim=1)
         if columns is None:
-            by_anchor += recoil
+            forces.by_anchor.addmm_(push.T, anchors)
+            forces.weight.add_(push.sum(dim=0))
         else:
-            by_anchor.index_add_(0, columns, recoil)
+            forces.by_anchor.index_add_(0, columns, push.T @ anchors)
+            forces.weight.index_add_(0, columns, push.sum(dim=0))
     return loss.sum()
 
 

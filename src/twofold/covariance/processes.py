@@ -44,9 +44,10 @@ def refuse_uneven(rows: Shaped[Tensor, "n ..."]) -> None:
         return
     counts = rows.new_empty(processes(), dtype=torch.int64)
     dist.all_gather_into_tensor(counts, counts.new_full((1,), len(rows)))
-    if len(set(counts.tolist())) > 1:
+    held = counts.tolist()
+    if len(set(held)) > 1:
         raise BadInput(
-            f"every process must hold as many samples as the others, and they hold {', '.join(map(str, counts.tolist()))}: "
+            f"every process must hold as many samples as the others, and they hold {', '.join(map(str, held))}: "
             "leave out the last batch of an epoch, or fill it up"
         )
 
@@ -57,7 +58,7 @@ def added_up(*parts: Float[Tensor, "..."]) -> tuple[Tensor, ...]:
         return parts
     flat = torch.cat([part.reshape(-1) for part in parts])
     dist.all_reduce(flat)
-    pieces = flat.split([part.numel() for part in parts])
+    pieces = torch.split(flat, [part.numel() for part in parts])
     return tuple(piece.view_as(part) for piece, part in zip(pieces, parts, strict=True))
 
 

@@ -18,7 +18,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor
 from torch.nn import functional as F
 
-from twofold.covariance.pairwise import Negatives, Other, Own, Rule, Terms, pairwise
+from twofold.covariance.pairwise import Negatives, Other, Own, Rule, Terms, fewest, pairwise
 from twofold.covariance.sphere import unit, widen
 from twofold.records import STRICT, Loss, Pair
 
@@ -41,6 +41,11 @@ class Pairing(ABC):
     @abstractmethod
     def rule(self) -> Rule:
         """Say what a row of distances costs."""
+
+    @property
+    def fewest(self) -> int:
+        """Samples that a batch needs."""
+        return fewest(self.negatives)
 
     def __call__(self, pair: Pair) -> Loss:
         """Contrast the online projections of the two views; target and predictor play no part."""
@@ -65,7 +70,7 @@ class TwoFunctions(Pairing):
         again = torch.is_grad_enabled()
         with torch.enable_grad():
             u = differences if differences.requires_grad else differences.detach().requires_grad_()
-            (alpha,) = torch.autograd.grad(self.losses(u).sum(), u, create_graph=again)
+            (alpha,) = torch.autograd.grad(self.losses(u).sum(), u, create_graph=again and differences.requires_grad)
         return alpha
 
     def rule(self) -> Rule:
@@ -146,6 +151,11 @@ class Linear(Plain):
         return differences
 
 
+def log_of_one_plus_exp(x: Tensor) -> Tensor:
+    """log(1 + exp x) to the last digit, where torch's softplus is off by 2e-9 above 20."""
+    return torch.logaddexp(x, x.new_zeros(()))
+
+
 @dataclass(frozen=True, config=STRICT)
 class InfoNCE(Exponential):
     """InfoNCE: φ(x) = τ log(ε + x), ψ(u) = exp(u/τ) (alpha_cl, eq. 2).
@@ -169,7 +179,7 @@ class InfoNCE(Exponential):
         """Compute τ log(ε + ξ)."""
         if self.epsilon == 0:
             return self.temperature * log_xi
-        return self.temperature * (F.softplus(log_xi - math.log(self.epsilon)) + math.log(self.epsilon))
+        return self.temperature * torch.logaddexp(log_xi, log_xi.new_tensor(math.log(self.epsilon)))
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -214,7 +224,7 @@ class SoftTriplet(Exponential):
 
     def phi_of_log(self, log_xi: Own) -> Own:
         """Compute τ log(1 + ξ)."""
-        return self.temperature * F.softplus(log_xi)
+        return self.temperature * log_of_one_plus_exp(log_xi)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -226,7 +236,7 @@ class NPlusOneTuplet(Exponential):
 
     def phi_of_log(self, log_xi: Own) -> Own:
         """Compute log(1 + ξ)."""
-        return F.softplus(log_xi)
+        return log_of_one_plus_exp(log_xi)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -287,7 +297,7 @@ class SimpleContrastive(Linear):
 
 @dataclass(frozen=True, config=STRICT)
 class MarginTriplet(Plain):
-    """The soft triplet L_tri^τ = τ log(1 + exp((r₊ − r₋ + r₀)/τ)) (dual_networks, Sec. 3), averaged over H negatives."""
+    """The soft triplet L_tri^τ = τ log(1 + exp((r₊ − r₋ + r₀)/τ)) (dual_networks, Sec. 3), the mean of H negatives."""
 
     temperature: Temperature = 0.1
     """τ: in the limit of 0 it is max(r₊ − r₋ + r₀, 0)."""
@@ -300,7 +310,8 @@ class MarginTriplet(Plain):
 
     def inner(self, differences: Other) -> Other:
         """Compute τ log(1 + exp((u + r₀)/τ))."""
-        return self.temperature * F.softplus((differences + self.margin) / self.temperature)
+        return self.temperature * log_of_one_plus_exp((differences + self.margin) / self.temperature)
+
 
 @dataclass(frozen=True, config=STRICT)
 class NCE(Exponential):
@@ -319,7 +330,7 @@ class NCE(Exponential):
 
     def phi_of_log(self, log_xi: Own) -> Own:
         """Compute log(1 + ξ)."""
-        return F.softplus(log_xi)
+        return log_of_one_plus_exp(log_xi)
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -100,9 +100,10 @@ def projection_on_simplex(points: Tensor) -> Tensor:
 class Tsallis:
     """From entropy to square: r(α) = 2τ (α − α^q)/(q − 1), Tsallis's entropy; an extension of our own.
 
-    q = 1 is ``Entropy(τ)``, q = 2 is ``Square(4τ)``, between them distant negatives weigh exactly nothing. The weights
-    are max(s + t, 0)^m with sⱼ = −(q − 1) cⱼ/(2τq) and m = 1/(q − 1), and t makes their norm of order m one. The norm is
-    convex in t, so Newton's steps from where the nearest negative has all the weight never pass the root.
+    q = 1 is ``Entropy(τ)``, q = 2 is ``Square(4τ)``, between them distant negatives weigh exactly nothing. The
+    weights are max(s + t, 0)^m with sⱼ = −(q − 1) cⱼ/(2τq) and m = 1/(q − 1), and t makes the norm of order m of
+    max(s + t, 0) one. It is convex in t, so Newton's steps from where the nearest negative has all the weight never
+    pass the root.
     """
 
     temperature: Temperature = 0.5
@@ -205,7 +206,7 @@ class Regularised:
         """Find ν and α: at the bracket's ends the nearest negative weighs all, and none more than its equal share."""
         pairs = costs < torch.inf
         ends = torch.stack((torch.ones_like(costs[:, 0]), 1 / pairs.sum(dim=1)), dim=1)
-        low, high = (self._derivatives(ends)[0] - costs.amin(dim=1, keepdim=True)).split(1, dim=1)
+        low, high = torch.split(self._derivatives(ends)[0] - costs.amin(dim=1, keepdim=True), 1, dim=1)
         price, logs = low.clone(), torch.zeros_like(costs)
         for _ in range(_STEPS):
             logs = self._log_weights(costs + price, logs)

@@ -1,5 +1,6 @@
 """Losses of correlation matrices, and the spread over the sphere: no pair of samples is contrasted with another."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import field
 from typing import Annotated, Literal
@@ -37,7 +38,7 @@ class OfTheBatch(ABC):
 
 def on_radius(z: Float[Tensor, "batch dim"]) -> Float[Tensor, "batch dim"]:
     """Bring every row to the length √d (generalization, Sec. 4.1)."""
-    return unit(z) * z.shape[1] ** 0.5
+    return unit(z) * math.sqrt(z.shape[1])
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -3,16 +3,17 @@
 import dataclasses
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
+from pydantic_core import PydanticSerializationError
 
 from twofold.data import VIEW_PRESETS, Views
 from twofold.errors import BadInput, unknown
 from twofold.methods import AXES, Method, method, methods
 from twofold.networks import AnyProjector, Projector, Target
-from twofold.objectives import Objective
+from twofold.objectives import Objective, Pairing
 from twofold.predictors import AnyPredictor
 from twofold.records import STRICT
 from twofold.training.optimizers import AdamW, Optimizer
@@ -81,6 +82,11 @@ class TrainSettings:
         """Refuse a run with two lengths."""
         if self.epochs is not None and self.steps is not None:
             raise BadInput(f"give either epochs ({self.epochs}) or steps ({self.steps}), not both")
+        if isinstance(self.objective, Pairing) and self.objective.fewest > self.batch_size:
+            raise BadInput(
+                f"objective.negatives {self.objective.negatives} needs a batch of at least {self.objective.fewest}, "
+                f"not {self.batch_size}"
+            )
 
     @property
     def highest_lr(self) -> float:
@@ -95,8 +101,14 @@ AXES_OF_A_RUN: dict[str, Any] = {**AXES, "projector": AnyProjector, "optimizer":
 
 def members(axis: str) -> dict[str, type]:
     """List the kinds that an axis can have, and their classes."""
-    union = get_args(AXES_OF_A_RUN[axis])[0]
-    return {member.__dataclass_fields__["kind"].default: member for member in get_args(union)}
+    return kinds_of(AXES_OF_A_RUN[axis])
+
+
+def kinds_of(annotation: Any) -> dict[str, type]:
+    """List the members of a room's union by their kinds; none for any other annotation."""
+    union = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+    choices: list[Any] = [choice for choice in get_args(union) if dataclasses.is_dataclass(choice)]
+    return {choice.__dataclass_fields__["kind"].default: choice for choice in choices}
 
 
 def settings(given: Mapping[str, Any]) -> TrainSettings:
@@ -112,9 +124,11 @@ def settings(given: Mapping[str, Any]) -> TrainSettings:
     for axis, default in _defaults(point).items():
         values[axis] = _axis(axis, given.get(axis), default)
     try:
-        return _ADAPTER.validate_python(values)
+        chosen_settings = _ADAPTER.validate_python(values)
     except ValidationError as invalid:
         raise BadInput(_sentence(invalid)) from invalid
+    as_mapping(chosen_settings)  # what cannot be written down is refused before anything is done
+    return chosen_settings
 
 
 def _point(name: str, given: Mapping[str, Any]) -> Method:
@@ -134,23 +148,34 @@ def _axis(axis: str, given: Any, default: Any) -> Any:
     """Turn what was given of an axis into the whole of it."""
     if given is None:
         return default
+    kind = given.get("kind") if isinstance(given, Mapping) else given
+    if axis == "views" and isinstance(kind, str) and kind in VIEW_PRESETS:
+        parts = {} if isinstance(given, str) else given
+        default, given = VIEW_PRESETS[kind], {**parts, "kind": VIEW_PRESETS[kind].kind}
+    if axis == "views" and default is None and isinstance(given, Mapping) and kind is None:
+        raise BadInput(f"say which views before their parts: --views {', '.join(VIEW_PRESETS)}")
+    return _chosen(axis, given, default, members(axis))
+
+
+def _chosen(place: str, given: Any, default: Any, kinds: Mapping[str, type]) -> Any:
+    """Turn a kind, or some parts of a member, into the whole member; a member may hold others."""
     parts: Any = {"kind": given} if isinstance(given, str) else given
     if not isinstance(parts, Mapping):
         return parts
     kind = parts.get("kind", getattr(default, "kind", None))
-    if axis == "views" and isinstance(kind, str) and kind in VIEW_PRESETS:
-        default, kind = VIEW_PRESETS[kind], VIEW_PRESETS[kind].kind
-    kinds = members(axis)
-    if kind is None:
-        raise BadInput(f"say which views before their parts: --views {', '.join(VIEW_PRESETS)}")
     if not isinstance(kind, str) or kind not in kinds:
-        raise unknown(axis, kind, VIEW_PRESETS if axis == "views" else kinds)
-    known = [field.name for field in dataclasses.fields(kinds[kind])]
-    for name in parts:
+        raise unknown(place, kind, VIEW_PRESETS if place == "views" else kinds)
+    known = {field.name: field for field in dataclasses.fields(kinds[kind])}
+    same = default if getattr(default, "kind", None) == kind else None
+    whole = {} if same is None else dataclasses.asdict(same)
+    for name, part in parts.items():
         if name not in known:
-            raise unknown(f"setting of {axis} {kind}", name, known)
-    whole = dataclasses.asdict(default) if default is not None and default.kind == kind else {}
-    return overlay(whole, parts) | {"kind": kind}
+            raise unknown(f"setting of {place} {kind}", name, known)
+        inner = kinds_of(known[name].type)
+        if inner:
+            part = _chosen(f"{place}.{name}", part, getattr(same, name, known[name].default), inner)
+        whole = overlay(whole, {name: part})
+    return whole | {"kind": kind}
 
 
 def overlay(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,10 +200,9 @@ def _same_kind(held: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
 def _sentence(invalid: ValidationError) -> str:
     """Say what is wrong first, in one sentence."""
     error = invalid.errors()[0]
-    place = [str(part) for part in error["loc"]]
-    if len(place) > 2 and place[0] in AXES_OF_A_RUN:
-        del place[1]  # the kind, which is no part of the flag's name
-    name, value, context = ".".join(place), error["input"], error.get("ctx", {})
+    name, value, context = _flag(error["loc"]), error["input"], error.get("ctx", {})
+    if error["type"] == "missing":
+        return f"{name} must be given"
     if error["type"] == "unexpected_keyword_argument":
         fields = [field.name for field in dataclasses.fields(TrainSettings)]
         return str(unknown("setting", name, fields))
@@ -192,7 +216,32 @@ def _sentence(invalid: ValidationError) -> str:
     return f"{name} must be {wish[0].lower()}{wish[1:]}, not {value!r}"
 
 
+def _flag(location: tuple[int | str, ...]) -> str:
+    """Name the flag at fault: of the way to an error, the fields, and neither the kinds nor the choices of a union."""
+    names: list[str] = []
+    fields: Mapping[str, Any] = AXES_OF_A_RUN
+    kinds: Mapping[str, type] = {}
+    for part in map(str, location):
+        if part in kinds:
+            fields = _annotations(kinds[part])
+        elif part in fields or part.isdecimal() or not names:
+            names.append(part)
+            kinds = kinds_of(fields.get(part))
+            fields = _annotations(fields.get(part)) or fields
+    return ".".join(names)
+
+
+def _annotations(record: Any) -> dict[str, Any]:
+    return {field.name: field.type for field in dataclasses.fields(record)} if dataclasses.is_dataclass(record) else {}
+
+
 def as_mapping(settings: TrainSettings) -> dict[str, Any]:
     """Write settings as plain values, for YAML and JSON."""
-    plain: dict[str, Any] = _ADAPTER.dump_python(settings, mode="json")
+    try:
+        plain: dict[str, Any] = _ADAPTER.dump_python(settings, mode="json")
+    except PydanticSerializationError as unwritable:
+        raise BadInput(
+            "a run writes its settings down, and no file can hold a function of your own: "
+            "use such an objective in a loop of your own"
+        ) from unwritable
     return plain

@@ -1,0 +1,1 @@
+"""Understanding deep contrastive learning via coordinate-wise optimization (Tian 2022)."""
