@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -53,6 +54,8 @@ class Method:
     views: Views | None = None
     citation: Citation = field(default=Citation(""))
     summary: str = ""
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of training that are usual for it, where they are not the usual ones; any of them may be given."""
 
     def replace(self, **axes: Any) -> "Method":
         """Take a step along one axis or several: ``method("byol").replace(predictor=Linear())``."""
@@ -69,6 +72,10 @@ def _check(axis: str, value: Any) -> None:
         TypeAdapter(AXES[axis]).validate_python(value, strict=True)
     except ValidationError as invalid:
         raise BadInput(f"{value!r} is no member of the axis {axis}: give one, as in predictor=Linear()") from invalid
+
+
+_REFERENCE = {"optimizer": "sgd", "schedule": "constant"}
+"""What the reference implementation of directpred trains BYOL and its relatives with (docs/log.md, 2026-11-20)."""
 
 
 def _contrastive(name: str, objective: Any, citation: Citation, summary: str) -> Method:
@@ -176,6 +183,7 @@ TABLE = (
         EMA(0.996),
         citation=Citation("directpred", "eq. 1"),
         summary="A predictor meets a slowly moving average of the network itself.",
+        recipe=_REFERENCE,
     ),
     Method(
         "simsiam",
@@ -184,6 +192,7 @@ TABLE = (
         Online(),
         citation=Citation("directpred", "Sec. 2"),
         summary="BYOL whose target is the online network, its gradient stopped.",
+        recipe=_REFERENCE,
     ),
     Method(
         "no-predictor",
@@ -192,6 +201,7 @@ TABLE = (
         EMA(0.996),
         citation=Citation("dual_networks", "eq. 11"),
         summary="BYOL without its predictor: the control that collapses.",
+        recipe=_REFERENCE,
     ),
     Method(
         "byol-prime",
@@ -200,6 +210,7 @@ TABLE = (
         EMA(0.996),
         citation=Citation("raft", "eq. 7"),
         summary="Align the two predictions, and run towards the teacher.",
+        recipe=_REFERENCE,
     ),
     Method(
         "raft",
@@ -208,6 +219,7 @@ TABLE = (
         EMA(0.996),
         citation=Citation("raft", "eq. 9"),
         summary="Align the two predictions, and run away from the teacher.",
+        recipe=_REFERENCE,
     ),
     Method(
         "raft-tangential",
@@ -216,6 +228,7 @@ TABLE = (
         EMA(0.996),
         citation=Citation("raft", "Table 1"),
         summary="RAFT with a linear predictor, and gradients along the sphere alone.",
+        recipe=_REFERENCE,
     ),
 )
 

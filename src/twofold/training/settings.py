@@ -117,9 +117,9 @@ def settings(given: Mapping[str, Any]) -> TrainSettings:
     An axis may be given whole, by its name (``predictor: linear``, ``views: cifar``), or in part
     (``target: {decay: 0.99}``); the parts that are not given are the method's own where the kind is the same.
     """
-    values = {name: value for name, value in given.items() if name not in AXES_OF_A_RUN}
-    chosen = values.get("method", DEFAULT_METHOD)
+    chosen = given.get("method", DEFAULT_METHOD)
     point = chosen if isinstance(chosen, Method) else _point(str(chosen), given)
+    values = {name: value for name, value in {**point.recipe, **given}.items() if name not in AXES_OF_A_RUN}
     values["method"] = point.name
     for axis, default in _defaults(point).items():
         values[axis] = _axis(axis, given.get(axis), default)
@@ -140,8 +140,11 @@ def _point(name: str, given: Mapping[str, Any]) -> Method:
 
 
 def _defaults(point: Method) -> dict[str, Any]:
-    defaults = {field.name: field.default for field in dataclasses.fields(TrainSettings)}
-    return {axis: getattr(point, axis, defaults.get(axis)) for axis in AXES_OF_A_RUN}
+    """Take each axis from the method, from its recipe, or from the settings' own defaults."""
+    usual = {field.name: field.default for field in dataclasses.fields(TrainSettings)}
+    usual |= {axis: _axis(axis, wish, None) for axis, wish in point.recipe.items() if axis in AXES_OF_A_RUN}
+    built = {axis: TypeAdapter(AXES_OF_A_RUN[axis]).validate_python(usual[axis]) for axis in ("optimizer", "projector")}
+    return {axis: getattr(point, axis, built.get(axis)) for axis in AXES_OF_A_RUN}
 
 
 def _axis(axis: str, given: Any, default: Any) -> Any:

@@ -261,9 +261,19 @@ def regularizers(draw: Draw, wrong: bool) -> float:
 
 
 def corollary_1(draw: Draw, wrong: bool) -> float:
-    """Alternating players (eq. 8) walk the path of gradient descent, step by step; the control keeps the first α.
+    """Alternating players (eq. 8) walk the path of gradient descent, step by step; the control keeps the first α."""
+    return apart(draw, keep_first=wrong)
 
-    A step of θ along ∂E_α is half as long as one against ∂L (Thm 1). The min player solves eq. 8a numerically.
+
+def corollary_1_step(draw: Draw, wrong: bool) -> float:
+    """A step along ∂E_α is half as long as one against ∂L (Thm 1); the control takes it whole, as eq. 8b prints."""
+    return apart(draw, share=1.0 if wrong else 0.5)
+
+
+def apart(draw: Draw, share: float = 0.5, keep_first: bool = False) -> float:
+    """Compare the weights of gradient descent with those of the two players, after every step.
+
+    The min player solves eq. 8a numerically; the max player takes a ``share`` of descent's step along ∂E_α.
     """
     n, inputs, outputs = draw.integer(4, 7), draw.integer(2, 5), draw.integer(2, 4)
     weights, slope, tau, rate = network(draw, inputs, outputs), draw.between(0.0, 0.5), draw.between(0.3, 2.0), 0.01
@@ -271,18 +281,18 @@ def corollary_1(draw: Draw, wrong: bool) -> float:
     loss = InfoNCE(tau, 0.0, normalised=False, negatives="anchors")
     min_player = Regularised(lambda a: -2 * tau * a * a.log())
     descending, playing = ([w.detach().clone().requires_grad_() for w in weights] for _ in range(2))
-    alpha, apart = None, 0.0
+    alpha, farthest = None, 0.0
     for _ in range(STEPS):
         z = outputs_of(descending, x[0], slope), outputs_of(descending, x[1], slope)
         move(descending, torch.autograd.grad(n * loss(Pair(z, z, z)).value, descending), -rate)
         z = outputs_of(playing, x[0], slope), outputs_of(playing, x[1], slope)
-        if alpha is None or not wrong:
+        if alpha is None or not keep_first:
             own, between = (d.detach() for d in distances(z))
             with torch.no_grad():
                 alpha = min_player(own, between + torch.diag(own.new_full((n,), torch.inf)))
-        move(playing, torch.autograd.grad(energy(alpha, z), playing), rate / 2)
-        apart = max(apart, difference(playing, descending))
-    return apart
+        move(playing, torch.autograd.grad(energy(alpha, z), playing), share * rate)
+        farthest = max(farthest, difference(playing, descending))
+    return farthest
 
 
 @torch.no_grad()
@@ -328,5 +338,13 @@ CLAIMS = (
         ROUNDING,
         "α stays what it was at the first step",
         corollary_1,
+    ),
+    _claim(
+        "erratum-cor1",
+        "Cor. 1, eq. 8b",
+        "The max player's step along ∂E_α is half of gradient descent's.",
+        ROUNDING,
+        "the step is taken whole, as printed",
+        corollary_1_step,
     ),
 )
