@@ -186,10 +186,12 @@ def test_a_report_is_one_page(run, capsys, tmp_path):
 
 
 def test_the_methods_are_listed(capsys):
-    rows = answer(capsys, "methods", "--json")
-    assert [row["name"] for row in rows] == ["simclr", "byol", "simsiam", "no-predictor"]
-    assert rows[1]["predictor"] == {"kind": "mlp", "hidden": 512}
-    assert all(row["paper"] and row["place"] for row in rows)
+    rows = {row["name"]: row for row in answer(capsys, "methods", "--json")}
+    assert rows["byol"]["predictor"] == {"kind": "mlp", "hidden": 512}
+    assert rows["alpha-cl-inverse"]["objective"]["importance"] == {"kind": "inverse", "temperature": 0.5, "gamma": 2.0}
+    assert all(row["paper"] and row["place"] for row in rows.values())
+    assert main(["methods"]) == 0
+    assert "pair-weighted(importance=inverse)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("ending", ["npy", "npz", "parquet"])

@@ -1,12 +1,13 @@
 import pytest
+import torch
 
 from twofold.errors import BadInput
 from twofold.methods import method
 from twofold.networks import EMA, Online
-from twofold.objectives import BYOL, InfoNCE
+from twofold.objectives import BYOL, MINE, Contrastive, Direct, Implied, InfoNCE, PairWeighted, Square
 from twofold.predictors import MLP, Linear
 from twofold.training import as_mapping, members, overlay, settings
-from twofold.training.optimizers import SGD
+from twofold.training.optimizers import SGD, AdamW
 
 
 def test_a_method_fills_the_axes():
@@ -83,3 +84,55 @@ def test_overlay_keeps_parts_of_one_kind_and_drops_those_of_another():
     below = {"target": {"kind": "ema", "decay": 0.5}, "lr": 1}
     assert overlay(below, {"target": {"decay": 0.9}}) == {"target": {"kind": "ema", "decay": 0.9}, "lr": 1}
     assert overlay(below, {"target": "online"}) == {"target": {"kind": "online"}, "lr": 1}
+
+
+def test_a_row_brings_its_recipe_and_any_of_it_may_be_given():
+    chosen = settings({"method": "byol"})
+    assert (chosen.optimizer, chosen.schedule) == (SGD(), "constant")
+    assert settings({"method": "byol", "optimizer": {"momentum": 0.5}}).optimizer == SGD(momentum=0.5)
+    chosen = settings({"method": "byol", "optimizer": "adamw", "schedule": "cosine"})
+    assert (chosen.optimizer, chosen.schedule) == (AdamW(), "cosine")
+    assert settings({}).optimizer == AdamW()
+
+
+def test_a_member_that_holds_others_takes_their_kinds_and_their_parts():
+    chosen = settings({"method": "alpha-cl-direct", "objective": {"importance": {"p": 6}}})
+    assert chosen.objective == PairWeighted(Direct(6.0))
+    chosen = settings({"objective": {"kind": "pair-weighted", "importance": "square"}})
+    assert chosen.objective == PairWeighted(Square())
+    nested = {"kind": "pair-weighted", "importance": {"kind": "implied", "loss": {"kind": "mine"}}}
+    assert settings({"objective": nested}).objective == PairWeighted(Implied(MINE()))
+
+
+@pytest.mark.parametrize(
+    ("objective", "sentence"),
+    [
+        (
+            {"kind": "pair-weighted", "importance": "sqare"},
+            "unknown objective.importance 'sqare'.*did you mean 'square'",
+        ),
+        (
+            {"kind": "pair-weighted", "importance": {"q": 2}},
+            "unknown setting of objective.importance direct 'q', allowed are p, temperature, normalised, kind",
+        ),
+        (
+            {"kind": "pair-weighted", "importance": {"p": 0.5}},
+            "^objective.importance.p must be greater than 1, not 0.5$",
+        ),
+        (
+            {"kind": "infonce", "negatives": "vews"},
+            "allowed are views, anchors or a number.*mean 'views'",
+        ),
+        (
+            {"kind": "infonce", "negatives": 0},
+            "unknown negatives '0', allowed are views, anchors or a number",
+        ),
+        ({"kind": "infonce", "negatives": 128}, "negatives 128 needs a batch of at least 129, not 128"),
+        ({"kind": "contrastive"}, "^objective.phi must be given$"),
+        ({"kind": "raft", "tangential": True, "normalised": False}, "they need normalised, which is off"),
+        (Contrastive(torch.log1p, torch.exp), "no file can hold a function of your own"),
+    ],
+)
+def test_an_objective_that_cannot_be_is_refused_in_one_sentence(objective, sentence):
+    with pytest.raises(BadInput, match=sentence):
+        settings({"objective": objective})
