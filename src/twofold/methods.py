@@ -54,7 +54,7 @@ class Method:
     views: Views | None = None
     citation: Citation = field(default=Citation(""))
     summary: str = ""
-    recipe: Mapping[str, Any] = field(default_factory=dict)
+    recipe: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Settings of training that are usual for it, where they are not the usual ones; any of them may be given."""
 
     def replace(self, **axes: Any) -> "Method":

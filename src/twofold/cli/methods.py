@@ -32,6 +32,7 @@ def _document(row: Any) -> dict[str, Any]:
         "paper": row.citation.paper,
         "place": row.citation.place,
         "summary": row.summary,
+        "recipe": dict(row.recipe),
     }
 
 

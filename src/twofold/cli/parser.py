@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import sys
 from typing import Any, NoReturn
 
@@ -29,6 +30,16 @@ class Parser(argparse.ArgumentParser):
 
 
 def print_json(document: Any) -> None:
-    """Write the one JSON document of a command."""
-    json.dump(document, sys.stdout, indent=1, default=str)
+    """Write the one JSON document of a command; a number that is none becomes null, which JSON has."""
+    json.dump(_finite(document), sys.stdout, indent=1, default=str, allow_nan=False)
     sys.stdout.write("\n")
+
+
+def _finite(document: Any) -> Any:
+    if isinstance(document, float):
+        return document if math.isfinite(document) else None
+    if isinstance(document, dict):
+        return {name: _finite(part) for name, part in document.items()}
+    if isinstance(document, list | tuple):
+        return [_finite(part) for part in document]
+    return document

@@ -1,7 +1,10 @@
 """The contrastive covariance of alpha_cl."""
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from twofold.covariance.sphere import ready
 
 
 def contrastive_covariance(
@@ -14,8 +17,16 @@ def contrastive_covariance(
     βᵢ = Σ_{j≠i} αᵢⱼ. ``a`` and ``b`` hold both views, x[i] and x[i′]; without ``b`` it is C_α[a, a]. The sum over
     pairs is Aᵀ L B with L = diag(α 1 + αᵀ 1) − α − αᵀ, so no difference of a pair is ever formed.
     """
-    b = a if b is None else b
-    weights = alpha - alpha.diag().diag()
+    (a, b) = (_centred(a), _centred(a if b is None else b))
+    itself = torch.eye(len(alpha), dtype=torch.bool, device=alpha.device)
+    weights = alpha.to(a[0].dtype).masked_fill(itself, 0.0)
     outgoing, incoming = weights.sum(dim=1), weights.sum(dim=0)
     spread = a[0].T @ ((outgoing + incoming)[:, None] * b[0] - (weights + weights.T) @ b[0])
     return spread - (a[0] - a[1]).T @ (outgoing[:, None] * (b[0] - b[1]))
+
+
+def _centred(views: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Differences know no origin; near it they lose least to rounding."""
+    first, second = ready(views)
+    middle = (first.mean(dim=0) + second.mean(dim=0)) / 2
+    return first - middle, second - middle

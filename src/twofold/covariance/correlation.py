@@ -9,7 +9,7 @@ from twofold.errors import BadInput
 
 
 def correlation(*views: Float[Tensor, "batch dim"], centred: bool = False) -> Float[Tensor, "dim dim"]:
-    """Average f fᵀ over all rows of all views: the E_B[f fᵀ] of directpred, eq. 19.
+    """Average f fᵀ over all rows of all views, those of all processes: the E_B[f fᵀ] of directpred, eq. 19.
 
     It is a plain average, divided by the number of rows, centred or not; ``centred`` subtracts the common
     mean of all views first (and leaves the plain covariance, which is biased by 1 − 1/rows). The result is
@@ -21,8 +21,8 @@ def correlation(*views: Float[Tensor, "batch dim"], centred: bool = False) -> Fl
         outputs = torch.cat(views)
         outputs = outputs.to(torch.promote_types(outputs.dtype, torch.float32))
         if centred:
-            outputs = outputs - outputs.mean(dim=0)
-        moment = outputs.T @ outputs / len(outputs)
+            outputs = outputs - averaged(outputs.mean(dim=0))
+        moment = averaged(outputs.T @ outputs / len(outputs))
         return (moment + moment.T) / 2
 
 

@@ -146,7 +146,7 @@ def _run(layout: _Layout, rule: Rule, own: int, differentiate: bool) -> tuple[Te
 def _blocks(layout: _Layout, start: int, stop: int) -> Iterator[slice]:
     rows = max(1, _BLOCK // min(len(layout.anchors), _WIDE))
     if isinstance(layout.negatives, int):
-        rows = max(1, min(max(layout.negatives, _NARROW), math.isqrt(_BLOCK // 2)))
+        rows = max(1, min(max(layout.negatives, _NARROW), math.isqrt(_BLOCK // 2), _BLOCK // layout.negatives))
     for at in range(start, stop, rows):
         yield slice(at, min(at + rows, stop))
 

@@ -6,6 +6,9 @@ by its own rows as there are processes: the average is the gradient that one pro
 Without ``torch.distributed`` there is one process, and all of this costs nothing.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -16,10 +19,23 @@ from torch.autograd.function import once_differentiable
 
 from twofold.errors import BadInput
 
+_ALONE: ContextVar[bool] = ContextVar("alone", default=False)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Look at what this process holds and at nothing else: in here nobody waits for the others."""
+    token = _ALONE.set(True)
+    try:
+        yield
+    finally:
+        _ALONE.reset(token)
+
 
 def processes() -> int:
     """Count the processes that share the batch."""
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+    together = dist.is_available() and dist.is_initialized() and not _ALONE.get()
+    return dist.get_world_size() if together else 1
 
 
 def place() -> int:

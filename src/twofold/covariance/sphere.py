@@ -14,6 +14,15 @@ def widen(z: Float[Tensor, "batch dim"]) -> Float[Tensor, "batch dim"]:
     return z.to(torch.promote_types(z.dtype, torch.float32))
 
 
+def ready(views: tuple[Float[Tensor, "..."], Float[Tensor, "..."]]) -> tuple[Tensor, Tensor]:
+    """Widen two views of the same samples, and refuse what are none."""
+    first, second = views
+    if first.shape != second.shape or first.ndim != 2 or len(first) == 0:
+        shapes = f"{tuple(first.shape)} and {tuple(second.shape)}"
+        raise BadInput(f"two views are matrices with a row for each sample, not of shapes {shapes}")
+    return widen(first), widen(second)
+
+
 def unit(z: Float[Tensor, "batch dim"]) -> Float[Tensor, "batch dim"]:
     """Divide every row by its ℓ₂ norm (dual_networks, App. A.2), without overflow.
 

@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from twofold import covariance
+from twofold.covariance.processes import alone
 
 
 @torch.no_grad()
@@ -16,4 +17,5 @@ def alignment(first: Float[Tensor, "n dim"], second: Float[Tensor, "n dim"]) -> 
 @torch.no_grad()
 def uniformity(points: Float[Tensor, "n dim"], sharpness: float = 2.0) -> float:
     """Return log E exp(−t‖f(x) − f(y)‖²) over all pairs of different samples (Wang & Isola 2020, Sec. 4.1.2)."""
-    return covariance.uniformity(points.double(), sharpness).item()
+    with alone():  # whoever measures has all the points
+        return covariance.uniformity(points.double(), sharpness).item()

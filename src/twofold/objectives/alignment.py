@@ -11,7 +11,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
-from twofold.covariance.sphere import unit, widen
+from twofold.covariance.sphere import ready, unit
 from twofold.errors import BadInput
 from twofold.records import STRICT, Loss, Pair
 
@@ -47,7 +47,7 @@ class Distances(ABC):
 
     def _distance(self, moving: Float[Tensor, "batch dim"], other: Float[Tensor, "batch dim"]) -> Float[Tensor, ""]:
         """E‖other − moving‖², or its tangential form E‖other − λ moving‖²/λ with λ = sg⟨moving, other⟩."""
-        moving, other = widen(moving), widen(other)
+        moving, other = ready((moving, other))
         if self.normalised:
             moving, other = unit(moving), unit(other)
         if not self.tangential:
@@ -55,7 +55,8 @@ class Distances(ABC):
         cosine = (moving * other).sum(dim=1)
         share = cosine.detach()
         divisor = share.where(share.abs() > _SMALLEST_COSINE, _SMALLEST_COSINE)
-        squared = other.square().sum(dim=1) / divisor - 2 * cosine + share * moving.square().sum(dim=1)
+        constant = other.detach().square().sum(dim=1) / divisor  # of length one: no gradient along the sphere
+        squared = constant - 2 * cosine + share * moving.square().sum(dim=1)
         return squared.mean()
 
     def _alignment(self, pair: Pair) -> Float[Tensor, ""]:
@@ -69,7 +70,7 @@ class Distances(ABC):
 
 @dataclass(frozen=True, config=STRICT)
 class BYOL(Distances):
-    """Both directions of BYOL's squared distance (directpred, eq. 1; raft, eq. 4; dual_networks, Sec. 5):
+    """Both directions of BYOL's squared distance (directpred, eq. 1; dual_networks, Sec. 5; raft, eq. 4 has one):
 
         L = E ‖q(z₁) − t₂‖² + E ‖q(z₂) − t₁‖²,
 
@@ -110,7 +111,7 @@ class CrossModel(Distances):
 
 @dataclass(frozen=True, config=STRICT)
 class BYOLPrime(Distances):
-    """BYOL′ = α L_align + β L_cross-model, an upper bound of BYOL up to a factor (raft, eq. 7 and Thm 4.1)."""
+    """BYOL′ = α L_align + β L_cross-model, a bound of BYOL's one direction up to a factor (raft, eq. 7 and Thm 4.1)."""
 
     alpha: Weight = 1.0
     """α, the weight of the alignment of the two views."""

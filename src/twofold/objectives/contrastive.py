@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from twofold.covariance.pairwise import Negatives, Other, Own, Rule, Terms, fewest, pairwise
-from twofold.covariance.sphere import unit, widen
+from twofold.covariance.sphere import ready, unit
 from twofold.records import STRICT, Loss, Pair
 
 Temperature = Annotated[float, Field(ge=1e-4, allow_inf_nan=False)]
@@ -36,7 +36,7 @@ class Pairing(ABC):
     normalised: bool = field(default=True, kw_only=True)
     """Contrast directions only (ℓ₂ normalisation of the output); off: the vectors as they are."""
     negatives: Negatives = field(default="views", kw_only=True)
-    """views: all other samples in both views (SimCLR); anchors: other anchors (the paper); a number H: H others."""
+    """views: all other samples in both views (SimCLR); anchors: other anchors; H: the next H, in random order."""
 
     @abstractmethod
     def rule(self) -> Rule:
@@ -49,7 +49,7 @@ class Pairing(ABC):
 
     def __call__(self, pair: Pair) -> Loss:
         """Contrast the online projections of the two views; target and predictor play no part."""
-        first, second = (widen(view) for view in pair.online)
+        first, second = ready(pair.online)
         if self.normalised:
             first, second = unit(first), unit(second)
         value = pairwise(first, second, self.rule(), self.negatives)
@@ -65,12 +65,16 @@ class TwoFunctions(Pairing):
     def losses(self, differences: Other) -> Own:
         """Compute φ(Σ ψ(u)) of every row; what is no pair has u = −∞."""
 
+    def of_distances(self, own: Own, other: Other) -> Own:
+        """Compute the loss of each row from its distances r₊ = d² and r₋ = dⱼ² themselves."""
+        return self.losses(own[:, None] - other)
+
     def importance(self, differences: Other) -> Other:
-        """Compute α = φ′(ξ) ψ′(u) (alpha_cl, eq. 4), which can be differentiated again where gradients are on."""
-        again = torch.is_grad_enabled()
+        """Compute α = φ′(ξ) ψ′(u) (alpha_cl, eq. 4), which can be differentiated again."""
+        again = torch.is_grad_enabled() and differences.requires_grad
         with torch.enable_grad():
-            u = differences if differences.requires_grad else differences.detach().requires_grad_()
-            (alpha,) = torch.autograd.grad(self.losses(u).sum(), u, create_graph=again and differences.requires_grad)
+            u = differences if again else differences.detach().requires_grad_()
+            (alpha,) = torch.autograd.grad(self.losses(u).sum(), u, create_graph=again)
         return alpha
 
     def rule(self) -> Rule:
@@ -98,10 +102,23 @@ class Exponential(TwoFunctions):
     def phi_of_log(self, log_xi: Own) -> Own:
         """Compute φ(ξ) from log ξ."""
 
+    @abstractmethod
+    def slope_of_log(self, log_xi: Own) -> Own:
+        """Compute ξ φ′(ξ), the derivative by log ξ."""
+
     def losses(self, differences: Other) -> Own:
         """Compute φ(Σ ψ(u)) of every row."""
+        return self.phi_of_log(self._log_xi(differences))
+
+    def importance(self, differences: Other) -> Other:
+        """Compute α = φ′(ξ) ψ′(u) (alpha_cl, eq. 4): the softmax of u/τ, times ξ φ′(ξ)/τ."""
+        scale, _ = self.exponent
+        slope = self.slope_of_log(self._log_xi(differences)) / scale
+        return slope[:, None] * torch.softmax(differences / scale, dim=1)
+
+    def _log_xi(self, differences: Other) -> Own:
         scale, shift = self.exponent
-        return self.phi_of_log(torch.logsumexp(differences / scale, dim=1) + shift)
+        return torch.logsumexp(differences / scale, dim=1) + shift
 
     def rule(self) -> Rule:
         """Overwrite the block with its own derivative: the weights are the softmax that the sum needs anyway."""
@@ -112,12 +129,9 @@ class Exponential(TwoFunctions):
             largest = weights.amax(dim=1)
             weights.sub_(largest[:, None]).exp_()
             mass = weights.sum(dim=1)
-            with torch.enable_grad():
-                log_xi = (own / scale + largest + mass.log() + shift).requires_grad_()
-                loss = self.phi_of_log(log_xi)
-                (slope,) = torch.autograd.grad(loss.sum(), log_xi)
-            pull = slope / scale
-            return Terms(loss.detach(), pull, weights.mul_((pull / mass)[:, None]))
+            log_xi = own / scale + largest + mass.log() + shift
+            pull = self.slope_of_log(log_xi) / scale
+            return Terms(self.phi_of_log(log_xi), pull, weights.mul_((pull / mass)[:, None]))
 
         return terms
 
@@ -138,7 +152,7 @@ class Plain(TwoFunctions):
 
     def losses(self, differences: Other) -> Own:
         """Compute φ(Σ ψ(u)) of every row."""
-        pairs = differences > -torch.inf
+        pairs = differences != -torch.inf
         xi = self.inner(differences.where(pairs, 0.0)).where(pairs, 0.0).sum(dim=1)
         return self.outer(xi / pairs.sum(dim=1) if self.averaged else xi)
 
@@ -152,8 +166,8 @@ class Linear(Plain):
 
 
 def log_of_one_plus_exp(x: Tensor) -> Tensor:
-    """log(1 + exp x) to the last digit, where torch's softplus is off by 2e-9 above 20."""
-    return torch.logaddexp(x, x.new_zeros(()))
+    """log(1 + exp x) to the last digit; torch's softplus is x above 20 unless told, which is off by 2e-9."""
+    return F.softplus(x, threshold=36.0)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -161,7 +175,7 @@ class InfoNCE(Exponential):
     """InfoNCE: φ(x) = τ log(ε + x), ψ(u) = exp(u/τ) (alpha_cl, eq. 2).
 
     With ε = 1 and all other views as negatives it is τ times the loss of SimCLR, −log softmax of the positive
-    among all others; with ε = 0 the positive is not in the denominator.
+    among all others; with ε = 0 the positive is not in the denominator (docs/errata.md).
     """
 
     temperature: Temperature = 0.1
@@ -179,7 +193,14 @@ class InfoNCE(Exponential):
         """Compute τ log(ε + ξ)."""
         if self.epsilon == 0:
             return self.temperature * log_xi
-        return self.temperature * torch.logaddexp(log_xi, log_xi.new_tensor(math.log(self.epsilon)))
+        log_epsilon = math.log(self.epsilon)
+        return self.temperature * (log_of_one_plus_exp(log_xi - log_epsilon) + log_epsilon)
+
+    def slope_of_log(self, log_xi: Own) -> Own:
+        """Compute τ ξ/(ε + ξ)."""
+        if self.epsilon == 0:
+            return torch.full_like(log_xi, self.temperature)
+        return self.temperature * torch.sigmoid(log_xi - math.log(self.epsilon))
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -191,7 +212,11 @@ class MINE(Exponential):
 
     def phi_of_log(self, log_xi: Own) -> Own:
         """Compute log ξ."""
-        return log_xi * 1.0
+        return log_xi
+
+    def slope_of_log(self, log_xi: Own) -> Own:
+        """Compute 1."""
+        return torch.ones_like(log_xi)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -226,17 +251,29 @@ class SoftTriplet(Exponential):
         """Compute τ log(1 + ξ)."""
         return self.temperature * log_of_one_plus_exp(log_xi)
 
+    def slope_of_log(self, log_xi: Own) -> Own:
+        """Compute τ ξ/(1 + ξ)."""
+        return self.temperature * torch.sigmoid(log_xi)
 
-@dataclass(frozen=True, config=STRICT)
-class NPlusOneTuplet(Exponential):
-    """N + 1 tuplet: φ(x) = log(1 + x), ψ(u) = exp u (alpha_cl, Fig. 1)."""
 
-    kind: Literal["nplus1"] = field(default="nplus1", kw_only=True)
-    exponent = (1.0, 0.0)
+class LogOfOnePlus(Exponential):
+    """A member with φ(x) = log(1 + x)."""
 
     def phi_of_log(self, log_xi: Own) -> Own:
         """Compute log(1 + ξ)."""
         return log_of_one_plus_exp(log_xi)
+
+    def slope_of_log(self, log_xi: Own) -> Own:
+        """Compute ξ/(1 + ξ)."""
+        return torch.sigmoid(log_xi)
+
+
+@dataclass(frozen=True, config=STRICT)
+class NPlusOneTuplet(LogOfOnePlus):
+    """N + 1 tuplet: φ(x) = log(1 + x), ψ(u) = exp u (alpha_cl, Fig. 1)."""
+
+    kind: Literal["nplus1"] = field(default="nplus1", kw_only=True)
+    exponent = (1.0, 0.0)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -255,6 +292,10 @@ class LiftedStructured(Exponential):
     def phi_of_log(self, log_xi: Own) -> Own:
         """Compute max(log ξ, 0)²."""
         return F.relu(log_xi).square()
+
+    def slope_of_log(self, log_xi: Own) -> Own:
+        """Compute 2 max(log ξ, 0)."""
+        return 2 * F.relu(log_xi)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -290,7 +331,7 @@ class SimpleContrastive(Linear):
     """The simple loss L_simp = r₊ − r₋ (dual_networks, Sec. 3), r₋ the mean over H negatives."""
 
     negatives: Negatives = field(default=1, kw_only=True)
-    """views: all other samples in both views (SimCLR); anchors: other anchors; a number H: H others."""
+    """views: all other samples in both views (SimCLR); anchors: other anchors; H: the next H, in random order."""
     kind: Literal["simple"] = field(default="simple", kw_only=True)
     averaged = True
 
@@ -304,7 +345,7 @@ class MarginTriplet(Plain):
     margin: NotNegative = 1.0
     """r₀: how much farther than the positive a negative should be, in halves of squared distances."""
     negatives: Negatives = field(default=1, kw_only=True)
-    """views: all other samples in both views (SimCLR); anchors: other anchors; a number H: H others."""
+    """views: all other samples in both views (SimCLR); anchors: other anchors; H: the next H, in random order."""
     kind: Literal["margin-triplet"] = field(default="margin-triplet", kw_only=True)
     averaged = True
 
@@ -314,23 +355,19 @@ class MarginTriplet(Plain):
 
 
 @dataclass(frozen=True, config=STRICT)
-class NCE(Exponential):
+class NCE(LogOfOnePlus):
     """InfoNCE with H negatives, L_nce^τ (dual_networks, eq. 2): φ(x) = log(1 + x), ψ(u) = exp(u/τ)."""
 
     temperature: Temperature = 0.1
     """τ: the smaller, the more the nearest negatives weigh."""
     negatives: Negatives = field(default=1, kw_only=True)
-    """views: all other samples in both views (SimCLR); anchors: other anchors; a number H: H others."""
+    """views: all other samples in both views (SimCLR); anchors: other anchors; H: the next H, in random order."""
     kind: Literal["nce"] = field(default="nce", kw_only=True)
 
     @property
     def exponent(self) -> tuple[float, float]:
         """Give τ and the shift of ψ."""
         return self.temperature, 0.0
-
-    def phi_of_log(self, log_xi: Own) -> Own:
-        """Compute log(1 + ξ)."""
-        return log_of_one_plus_exp(log_xi)
 
 
 @dataclass(frozen=True, config=STRICT)

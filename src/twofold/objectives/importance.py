@@ -16,13 +16,18 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor
 
 from twofold.covariance.pairwise import Other, Own
+from twofold.errors import BadInput
 from twofold.objectives.contrastive import AnyContrastive, InfoNCE, Temperature
 from twofold.records import STRICT
 
 _STEPS = 100
 """Newton steps at most; a dozen are the rule."""
+_ENTROPIC = 1e-7
+"""Tsallis's entropy of an order this near to 1 is the entropy, to as many digits as its roots have."""
 _LOG_SMALLEST = -80.0
 """A weight whose logarithm is not above this is nothing."""
+_LOG_LARGEST = -1e-12
+"""One whose logarithm is not below this is all; at 1 itself r may have no slope."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -48,7 +53,7 @@ class Inverse:
 
     temperature: Temperature = 0.5
     """τ: the smaller, the more the nearest negatives weigh."""
-    gamma: Annotated[float, Field(gt=1, le=100)] = 2.0
+    gamma: Annotated[float, Field(gt=1, le=20)] = 2.0
     """γ: how slowly the weights of distant negatives fall."""
     kind: Literal["inverse"] = field(default="inverse", kw_only=True)
 
@@ -69,8 +74,8 @@ class Inverse:
         """Take a step towards the power mean of one; its slope is a constant for the gradient."""
         heights = costs + lift
         mass = heights.pow(-1 / self.gamma).sum(dim=1, keepdim=True)
-        slope = mass.pow(-self.gamma - 1) * heights.pow(-1 / self.gamma - 1).sum(dim=1, keepdim=True)
-        return (1 - mass.pow(-self.gamma)) / slope.detach()
+        slope = heights.detach().pow(-1 / self.gamma - 1).sum(dim=1, keepdim=True)
+        return (mass.pow(self.gamma) - 1) * (mass / slope).detach()
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -114,7 +119,7 @@ class Tsallis:
 
     def __call__(self, own: Own, other: Other) -> Other:
         """Weigh the negatives."""
-        if self.q == 1:
+        if self.q - 1 < _ENTROPIC:
             return Entropy(self.temperature)(own, other)
         nearest = other.detach().amin(dim=1, keepdim=True)
         scores = ((other - nearest) * (-(self.q - 1) / (self.temperature * self.q))).double()
@@ -178,8 +183,22 @@ class Regularised:
     """
 
     r: Callable[[Tensor], Tensor]
-    """r, a torch function of each entry with two derivatives on (0, 1]."""
+    """r, a torch function of each entry, strictly concave, with two derivatives between 0 and 1."""
     kind: Literal["regularised"] = field(default="regularised", kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Refuse what has no single optimum."""
+        at = torch.linspace(0.01, 0.99, 99, dtype=torch.float64)
+        try:
+            curvature = self._derivatives(at)[1]
+        except RuntimeError as underived:
+            raise BadInput("r must be made of torch functions of its argument, to have derivatives") from underived
+        if not (curvature < 0).all():
+            worst = int((~(curvature < 0)).nonzero()[0, 0])
+            raise BadInput(
+                f"r must be strictly concave between 0 and 1, and its second derivative at {float(at[worst]):.2f} "
+                f"is {float(curvature[worst]):g}"
+            )
 
     def __call__(self, own: Own, other: Other) -> Other:
         """Weigh the negatives."""
@@ -187,13 +206,14 @@ class Regularised:
         with torch.no_grad():
             price, weights = self._solve(costs)
             slope, curvature = self._derivatives(weights)
-            softness = (-1 / curvature).where(weights > 0, 0.0)
+            softness = (-1 / curvature).where((weights > 0) & (weights < math.exp(_LOG_LARGEST)), 0.0)
         if not torch.is_grad_enabled():
             return (weights / weights.sum(dim=1, keepdim=True)).to(other.dtype)
         # A Newton step from the solution, which hardly moves it, has its derivative (implicit function theorem).
         moved = weights + softness * (slope - costs.where(softness > 0, 0.0) - price).where(softness > 0, 0.0)
         excess = moved.sum(dim=1, keepdim=True) - 1
-        return (moved - softness * excess / softness.sum(dim=1, keepdim=True)).to(other.dtype)
+        total = softness.sum(dim=1, keepdim=True)
+        return (moved - softness * excess / total.where(total > 0, 1.0)).to(other.dtype)
 
     def _derivatives(self, weights: Tensor) -> tuple[Tensor, Tensor]:
         with torch.enable_grad():
@@ -205,9 +225,10 @@ class Regularised:
     def _solve(self, costs: Tensor) -> tuple[Tensor, Tensor]:
         """Find ν and α: at the bracket's ends the nearest negative weighs all, and none more than its equal share."""
         pairs = costs < torch.inf
-        ends = torch.stack((torch.ones_like(costs[:, 0]), 1 / pairs.sum(dim=1)), dim=1)
+        nearly_all = torch.full_like(costs[:, 0], math.exp(_LOG_LARGEST))
+        ends = torch.stack((nearly_all, 1 / pairs.sum(dim=1)), dim=1)
         low, high = torch.split(self._derivatives(ends)[0] - costs.amin(dim=1, keepdim=True), 1, dim=1)
-        price, logs = low.clone(), torch.zeros_like(costs)
+        price, logs = low.clone(), ends[:, 1:].log().expand_as(costs)
         for _ in range(_STEPS):
             logs = self._log_weights(costs + price, logs)
             weights = logs.exp().where(logs > _LOG_SMALLEST, 0.0)
@@ -216,14 +237,14 @@ class Regularised:
             if not (excess.abs() > 1e-13).any():
                 break
             curvature = self._derivatives(weights)[1]
-            inside = (weights > 0) & (weights < 1)
+            inside = (logs > _LOG_SMALLEST) & (logs < _LOG_LARGEST)
             newton = price + excess / (-1 / curvature).where(inside, 0.0).sum(dim=1, keepdim=True)
             price = newton.where((newton > low) & (newton < high), (low + high) / 2)
         return price, weights
 
     def _log_weights(self, prices: Tensor, logs: Tensor) -> Tensor:
         """Solve r′(α) = price for log α between the smallest weight and 0, from where it was before."""
-        low, high = torch.full_like(logs, _LOG_SMALLEST), torch.zeros_like(logs)
+        low, high = torch.full_like(logs, _LOG_SMALLEST), torch.full_like(logs, _LOG_LARGEST)
         nothing = self._derivatives(low.exp())[0] <= prices
         everything = self._derivatives(high.exp())[0] >= prices
         for _ in range(_STEPS):
@@ -233,7 +254,7 @@ class Regularised:
             low, high = low.where(excess < 0, logs), high.where(excess > 0, logs)
             newton = logs - excess / (curvature * weights)
             moved = newton.where((newton >= low) & (newton <= high), (low + high) / 2)
-            moved = moved.masked_fill(nothing, _LOG_SMALLEST).masked_fill(everything, 0.0)
+            moved = moved.masked_fill(nothing, _LOG_SMALLEST).masked_fill(everything, _LOG_LARGEST)
             still = not ((moved - logs).abs() > 1e-13 * (1 + logs.abs())).any()
             logs = moved
             if still:

@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Literal
 
@@ -12,28 +13,31 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor
 
 from twofold.covariance import correlation, cross_correlation, distance_from_identity, uniformity
-from twofold.covariance.processes import averaged, processes, refuse_uneven
-from twofold.covariance.sphere import unit, widen
+from twofold.covariance.processes import processes, refuse_uneven
+from twofold.covariance.sphere import ready, unit
 from twofold.errors import BadInput
 from twofold.records import STRICT, Loss, Pair
+
+Parts = Mapping[str, tuple[float, Float[Tensor, ""]]]
 
 
 class OfTheBatch(ABC):
     """A loss of the batch as a whole."""
 
     @abstractmethod
-    def measure(self, first: Float[Tensor, "batch dim"], second: Float[Tensor, "batch dim"]) -> dict[str, Tensor]:
-        """Name the terms that add up to the loss of two views."""
+    def parts(self, first: Float[Tensor, "batch dim"], second: Float[Tensor, "batch dim"]) -> Parts:
+        """Name the terms of the loss of two views, each with its weight."""
 
     def __call__(self, pair: Pair) -> Loss:
         """Measure the online projections of the two views; target and predictor play no part."""
-        first, second = (widen(view) for view in pair.online)
+        first, second = ready(pair.online)
         refuse_uneven(first)
         if len(first) * processes() < 2:
-            raise BadInput(f"a correlation is taken over samples: the batch needs at least 2, not {len(first)}")
+            raise BadInput(f"what is measured of a batch as a whole needs at least 2 samples, not {len(first)}")
         with torch.autocast(first.device.type, enabled=False):
-            terms = self.measure(first, second)
-        return Loss(torch.stack(list(terms.values())).sum(), {name: term.detach() for name, term in terms.items()})
+            parts = self.parts(first, second)
+            value = torch.stack([weight * term for weight, term in parts.values()]).sum()
+        return Loss(value, {name: term.detach() for name, (_, term) in parts.items()})
 
 
 def on_radius(z: Float[Tensor, "batch dim"]) -> Float[Tensor, "batch dim"]:
@@ -51,14 +55,14 @@ class BarlowTwins(OfTheBatch):
     """standardised: mean 0 and variance 1 over the batch; radius: every row of length √d, as in generalization."""
     kind: Literal["barlow-twins"] = field(default="barlow-twins", kw_only=True)
 
-    def measure(self, first: Float[Tensor, "batch dim"], second: Float[Tensor, "batch dim"]) -> dict[str, Tensor]:
+    def parts(self, first: Float[Tensor, "batch dim"], second: Float[Tensor, "batch dim"]) -> Parts:
         """Compare the cross-correlation with the identity."""
         if self.features == "radius":
             first, second = on_radius(first), on_radius(second)
         c = cross_correlation(first, second, standardised=self.features == "standardised")
         diagonal = c.diagonal()
         rest = (c - diagonal.diag()).square().sum()
-        return {"diagonal": (1 - diagonal).square().sum(), "rest": self.lambd * rest}
+        return {"diagonal": (1.0, (1 - diagonal).square().sum()), "rest": (self.lambd, rest)}
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -69,11 +73,11 @@ class CorrelationIdentity(OfTheBatch):
     """Bring every row to the length √d first, as the theory assumes; off: the vectors as they are."""
     kind: Literal["correlation-identity"] = field(default="correlation-identity", kw_only=True)
 
-    def measure(self, first: Float[Tensor, "batch dim"], second: Float[Tensor, "batch dim"]) -> dict[str, Tensor]:
+    def parts(self, first: Float[Tensor, "batch dim"], second: Float[Tensor, "batch dim"]) -> Parts:
         """Compare the correlation with the identity."""
         if self.normalised:
             first, second = on_radius(first), on_radius(second)
-        return {"correlation": distance_from_identity(averaged(correlation(first, second)))}
+        return {"correlation": (1.0, distance_from_identity(correlation(first, second)))}
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -84,6 +88,6 @@ class Uniformity(OfTheBatch):
     """How near two directions must be to matter."""
     kind: Literal["uniformity"] = field(default="uniformity", kw_only=True)
 
-    def measure(self, first: Float[Tensor, "batch dim"], second: Float[Tensor, "batch dim"]) -> dict[str, Tensor]:
+    def parts(self, first: Float[Tensor, "batch dim"], second: Float[Tensor, "batch dim"]) -> Parts:
         """Measure both views."""
-        return {"uniformity": (uniformity(first, self.t) + uniformity(second, self.t)) / 2}
+        return {"uniformity": (1.0, (uniformity(first, self.t) + uniformity(second, self.t)) / 2)}

@@ -40,3 +40,17 @@ def test_it_is_the_plain_covariance_where_all_pairs_weigh_the_same_and_views_agr
     alpha = torch.full((6, 6), 1 / 72, dtype=torch.float64)
     centred = x - x.mean(dim=0)
     torch.testing.assert_close(contrastive_covariance(alpha, (x, x)), centred.T @ centred / 6)
+
+
+def test_what_all_samples_have_in_common_costs_no_digits():
+    alpha, z = draw(8, 8).abs().float(), (draw(8, 3), draw(8, 3, seed=1))
+    expected = printed(alpha.double(), z, z)
+    far = tuple((view + 1000).float() for view in z)
+    torch.testing.assert_close(contrastive_covariance(alpha, far).double(), expected, rtol=1e-3, atol=1e-2)
+    assert contrastive_covariance(alpha, tuple(view.bfloat16() for view in z)).dtype == torch.float32
+
+
+def test_the_weight_of_a_sample_with_itself_is_never_read():
+    alpha, z = draw(4, 4).abs(), (draw(4, 3), draw(4, 3, seed=1))
+    expected = contrastive_covariance(alpha, z)
+    torch.testing.assert_close(contrastive_covariance(alpha.fill_diagonal_(torch.inf), z), expected)
