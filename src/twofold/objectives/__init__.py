@@ -16,6 +16,7 @@ from twofold.objectives.contrastive import (
     MINE,
     NCE,
     Contrastive,
+    Family,
     InfoNCE,
     LiftedStructured,
     MarginTriplet,
@@ -33,19 +34,7 @@ from twofold.objectives.redundancy import BarlowTwins, CorrelationIdentity, Unif
 from twofold.objectives.weighted import PairWeighted
 
 Objective = Annotated[
-    InfoNCE
-    | MINE
-    | Triplet
-    | SoftTriplet
-    | NPlusOneTuplet
-    | LiftedStructured
-    | ModifiedTriplet
-    | TripletContrastive
-    | Quadratic
-    | SimpleContrastive
-    | MarginTriplet
-    | NCE
-    | Contrastive
+    Family
     | PairWeighted
     | BYOL
     | BYOLPrime

@@ -389,7 +389,7 @@ class Contrastive(Plain):
         return self.phi(xi)
 
 
-AnyContrastive = Annotated[
+Family = (
     InfoNCE
     | MINE
     | Triplet
@@ -402,7 +402,7 @@ AnyContrastive = Annotated[
     | SimpleContrastive
     | MarginTriplet
     | NCE
-    | Contrastive,
-    Field(discriminator="kind"),
-]
+    | Contrastive
+)
+AnyContrastive = Annotated[Family, Field(discriminator="kind")]
 """Any member of the family, told apart by its ``kind``."""
