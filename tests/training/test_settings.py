@@ -14,7 +14,7 @@ def test_a_method_fills_the_axes():
     chosen = settings({"method": "byol"})
     assert isinstance(chosen.objective, BYOL)
     assert isinstance(chosen.predictor, MLP)
-    assert chosen.target == EMA(0.996)
+    assert chosen.target == EMA(0.99)
 
 
 def test_an_axis_can_be_given_by_name_in_part_or_whole():

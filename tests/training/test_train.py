@@ -168,7 +168,7 @@ def test_an_output_folder_that_cannot_be_made_is_one_sentence(tmp_path):
 
 def test_resuming_with_other_settings_is_refused_and_with_the_same_is_not(run):
     given = {**SMALL, "method": "byol", "out": run.folder.path, "resume": True}
-    with pytest.raises(BadInput, match=r"was started with lr 0\.03, not 0\.5"):
+    with pytest.raises(BadInput, match=r"was started with lr 0\.06, not 0\.5"):
         twofold.train(**given, steps=6, lr=0.5)
     assert twofold.train(**given, steps=6, watch_every=3).folder.path == run.folder.path
     assert twofold.train(out=run.folder.path, resume=True, observer=Quiet()).record.step == 6

@@ -33,7 +33,7 @@ class OfTheBatch(ABC):
         first, second = ready(pair.online)
         refuse_uneven(first)
         if len(first) * processes() < 2:
-            raise BadInput(f"what is measured of a batch as a whole needs at least 2 samples, not {len(first)}")
+            raise BadInput(f"what is measured of a batch as a whole needs samples, at least 2, not {len(first)}")
         with torch.autocast(first.device.type, enabled=False):
             parts = self.parts(first, second)
             value = torch.stack([weight * term for weight, term in parts.values()]).sum()

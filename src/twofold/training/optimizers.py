@@ -26,7 +26,7 @@ class SGD:
     weight_decay: Decay = 4e-4
     """η, the pull of weights towards zero (biases and norms are left alone)."""
     kind: Literal["sgd"] = field(default="sgd", kw_only=True)
-    usual_lr = 0.03
+    usual_lr = 0.06
 
     def over(self, groups: list[Group], lr: float) -> torch.optim.Optimizer:
         """Build the optimiser over these groups of parameters."""
