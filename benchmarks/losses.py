@@ -6,7 +6,6 @@ it held with the inputs alone, in a process of its own for each loss; N is the n
 """
 
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -84,15 +83,13 @@ def speed(name: str, objective: Any) -> dict[str, Any]:
     return {"what": what, "value": ratio, "unit": "x", "reach": SLOWER, "met": ratio <= SLOWER}
 
 
-def peak() -> float:
-    """Return the most memory that this process ever held, in GiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+def mebibytes(what: str) -> float:
+    """Read a number about this process's memory: VmHWM, the most it ever held, or VmRSS, what it holds now.
 
-
-def held() -> float:
-    """Return the memory that this process holds now, in GiB."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 2**30
+    ``getrusage`` would tell of the process that started this one as well.
+    """
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 2**10 for line in lines if line.startswith(f"{what}:"))
 
 
 def one(name: str) -> None:
@@ -102,9 +99,9 @@ def one(name: str) -> None:
     for z in (first, second):
         z.grad = torch.zeros_like(z)
     objective(Pair(small, small, small)).value.backward()  # type: ignore[no-untyped-call]
-    before = held()
+    before = mebibytes("VmRSS")
     taken = seconds(lambda: objective(Pair((first, second), (first, second), (first, second))).value)
-    print(json.dumps({"memory": peak() - before, "seconds": taken}))
+    print(json.dumps({"memory": (mebibytes("VmHWM") - before) / 2**10, "seconds": taken}))
 
 
 def memory(name: str) -> list[dict[str, Any]]:
