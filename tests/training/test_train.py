@@ -108,6 +108,19 @@ def test_every_optimiser_moves_the_weights(choice, tmp_path):
     assert any(not torch.equal(a, b) for a, b in zip(start.parameters(), made.encoder.parameters(), strict=True))
 
 
+@pytest.mark.parametrize("row", twofold.methods(), ids=lambda row: row.name)
+def test_every_row_of_the_zoo_trains_and_is_found_again(row, tmp_path):
+    made = twofold.train(images(), method=row.name, steps=3, warmup=0.0, out=tmp_path / "run", **SMALL)
+    losses = [step["loss"] for step in made.record.metrics if "loss" in step]
+    assert len(losses) == 3
+    assert np.isfinite(losses).all()
+    start = made.plan.encoder()
+    assert any(not torch.equal(a, b) for a, b in zip(start.parameters(), made.encoder.parameters(), strict=True))
+    again = twofold.load(tmp_path / "run")
+    assert again.settings.objective == row.objective
+    assert np.array_equal(again.embed(images()), made.embed(images()))
+
+
 def test_bf16_trains(tmp_path):
     made = twofold.train(images(), steps=2, out=tmp_path / "run", **{**SMALL, "precision": "bf16"})
     assert made.evaluation.verdict
