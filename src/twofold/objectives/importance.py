@@ -73,8 +73,9 @@ class Inverse:
     def _newton(self, lift: Tensor, costs: Tensor) -> Tensor:
         """Take a step towards the power mean of one; its slope is a constant for the gradient."""
         heights = costs + lift
-        mass = heights.pow(-1 / self.gamma).sum(dim=1, keepdim=True)
-        slope = heights.detach().pow(-1 / self.gamma - 1).sum(dim=1, keepdim=True)
+        weights = heights.pow(-1 / self.gamma)
+        mass = weights.sum(dim=1, keepdim=True)
+        slope = (weights / heights).detach().sum(dim=1, keepdim=True)
         return (mass.pow(self.gamma) - 1) * (mass / slope).detach()
 
 
